@@ -138,6 +138,13 @@ pub struct Imported {
 }
 
 impl Imported {
+    /// The same with another graph of the same inputs and outputs.
+    pub(crate) fn with(&self, graph: Graph) -> Self {
+        let Self { graph: _, structures, bounds, warnings } = self;
+        let (structures, bounds) = (structures.clone(), bounds.clone());
+        Self { graph, structures, bounds, warnings: warnings.clone() }
+    }
+
     /// Quantises the program.
     pub(crate) fn quantise(&mut self, by: &Quantisation) -> Result<(), Vec<Diagnostic>> {
         let made = Plan::new(&self.graph, by.scope).quantise(&self.graph, by);

@@ -15,6 +15,7 @@ pub mod linalg_to_vector;
 pub mod load_buffers;
 pub mod math_to_functions;
 pub mod outline_kernels;
+pub mod pad_depths;
 pub mod plan_memory;
 pub mod share_program;
 pub mod split_blocks;

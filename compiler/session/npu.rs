@@ -8,14 +8,13 @@ use super::{
 use irc_diag::{Diagnostic, Sink, Source, counted};
 use irc_gemini_format::{FileKind, schedule::Schedule};
 use irc_npu::{Fingerprint, Program};
-use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
+use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Objective, Tree, parse};
 use irc_npu_lower::{
     Boundary, Division, Goal, LayerFacts, LayerNumbers, Layers, Pieces, Report, Scheduled, Target,
-    divide, fingerprint, known_layers, layers, numbers, program, schedule, stated_splits, unpadded,
+    divide, fingerprint, known_layers, layers, numbers, program, schedule, stated_splits,
 };
 use irc_npu_schedule::{Options as Search, Segment, Splits, explain_tree};
 
-use irc_tl::Graph;
 use std::sync::Arc;
 
 /// How a model is scheduled for an NPU.
@@ -59,6 +58,8 @@ pub struct NpuModel {
     pub machine: Machine,
     /// The tree, by the options.
     pub tree: Tree,
+    /// The objective that selects the mappings of layers to cores.
+    pub mappings: Objective,
     /// Its cost.
     pub evaluation: Evaluation,
     /// The same, by segments and layers.
@@ -96,20 +97,10 @@ impl From<QueryError> for NpuError {
     }
 }
 
-/// Something of the graph that the NPU reads: products have no zeros that kernels of processors need.
-fn of_graph<T>(
-    db: &dyn salsa::Database,
-    input: Input,
-    of: impl FnOnce(&Graph) -> T,
-) -> Result<T, QueryError> {
-    let imported = queries::imported(db, input)?;
-    Ok(of(&unpadded(&imported.graph)))
-}
-
 /// The layers of a model.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_layers(db: &dyn salsa::Database, input: Input) -> Result<Arc<Layers>, QueryError> {
-    let found = of_graph(db, input, layers)?;
+    let found = layers(&queries::imported(db, input)?.graph);
     found.map(Arc::new).map_err(|found| located(db, input, found))
 }
 
@@ -140,7 +131,7 @@ pub fn npu_layers_in_pieces<'db>(
 /// The model as steps for the host and an NPU.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_division(db: &dyn salsa::Database, input: Input) -> Result<Arc<Division>, QueryError> {
-    let found = of_graph(db, input, divide)?;
+    let found = divide(&queries::imported(db, input)?.graph);
     found.map(Arc::new).map_err(|found| located(db, input, found))
 }
 
@@ -171,7 +162,7 @@ fn npu_numbers(
     input: Input,
 ) -> Result<Arc<Vec<LayerNumbers>>, QueryError> {
     let layers = npu_layers(db, input)?;
-    let found = of_graph(db, input, |graph| numbers(graph, &layers))?;
+    let found = numbers(&queries::imported(db, input)?.graph, &layers);
     found.map(Arc::new).map_err(|found| located(db, input, found))
 }
 
@@ -182,16 +173,18 @@ pub fn npu_values<'db>(
     input: Input,
     key: SplitsKey<'db>,
 ) -> Result<Arc<NpuValues>, QueryError> {
+    let imported = queries::imported(db, input)?;
+    let graph = &imported.graph;
     let whole = npu_layers(db, input)?;
     let splits = key.splits(db);
     let mut numbers = npu_numbers(db, input)?;
     if !splits.is_empty() {
         let pieces = npu_pieces(db, input, key)?;
-        let found = of_graph(db, input, |graph| pieces.numbers(graph, &whole, &numbers))?;
+        let found = pieces.numbers(graph, &whole, &numbers);
         numbers = Arc::new(found.map_err(|found| located(db, input, vec![found]))?);
     }
     let layers = npu_layers_in_pieces(db, input, key)?;
-    let boundary = of_graph(db, input, |graph| Boundary::new(graph, &layers, &numbers))?;
+    let boundary = Boundary::new(graph, &layers, &numbers);
     Ok(Arc::new(NpuValues { layers, splits: splits.clone(), numbers, boundary }))
 }
 
@@ -217,9 +210,11 @@ pub fn npu_tree<'db>(
         let made = made.map_err(failed)?;
         let key = SplitsKey::new(db, made.splits.clone());
         let layers = npu_layers_in_pieces(db, input, key)?;
-        let report = Report::new(&made.network, &machine, objective, &made.tree, &made.evaluation);
+        let mappings = made.mappings;
+        let report = Report::new(&made.network, &machine, mappings, &made.tree, &made.evaluation);
         return Ok(Arc::new(NpuModel {
             report: report.map_err(failed)?,
+            mappings,
             facts: layers.facts(),
             layers,
             splits: made.splits,
@@ -249,6 +244,7 @@ pub fn npu_tree<'db>(
     let segments = explain_tree(network, &machine, objective, &tree).map_err(of_tree)?;
     Ok(Arc::new(NpuModel {
         report: report.map_err(of_tree)?,
+        mappings: objective,
         facts: layers.facts(),
         layers,
         splits,
@@ -280,7 +276,7 @@ pub fn npu_schedule<'db>(
         target: Some(&key.options(db).target),
         tree: &model.tree,
         evaluation: &model.evaluation,
-        objective: key.options(db).goal.objective(),
+        objective: model.mappings,
     };
     let made = schedule(&of).map_err(|error| QueryError::found(vec![*error]))?;
     Ok(Arc::new(made))
@@ -304,13 +300,15 @@ pub fn npu_program<'db>(
     let made = program(&schedule, None, &known);
     let made = made.map(|program| Arc::new(Program { model: own, ..program }));
     made.map_err(|found| {
-        let graph = of_graph(db, input, Graph::clone);
+        let imported = queries::imported(db, input);
         let place = |one: irc_npu_emit::FileDiagnostic| {
             let workload = workload_of(&schedule, &one);
             let layer = workload.and_then(|name| model.layers.network.find(name));
             let diagnostic = Diagnostic { path: None, ..one.diagnostic };
-            match (layer, &graph) {
-                (Some(layer), Ok(graph)) => model.layers.locate(graph, layer, diagnostic),
+            match (layer, &imported) {
+                (Some(layer), Ok(imported)) => {
+                    model.layers.locate(&imported.graph, layer, diagnostic)
+                }
                 _ => diagnostic,
             }
         };
@@ -331,8 +329,8 @@ fn of_layer(
     };
     let named = error.notes.iter().chain([&error.message]).find_map(named);
     let Some(layer) = named else { return QueryError::found(vec![error]) };
-    match of_graph(db, input, |graph| layers.locate(graph, layer, error)) {
-        Ok(found) => located(db, input, vec![found]),
+    match queries::imported(db, input) {
+        Ok(imported) => located(db, input, vec![layers.locate(&imported.graph, layer, error)]),
         Err(error) => error,
     }
 }

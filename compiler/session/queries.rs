@@ -1,4 +1,4 @@
-//! The queries, from an input to a library: `parsed → imported → fused → kernel_object, glue_object → library`.
+//! The queries, from an input to a library: `parsed → imported → padded → fused → kernel_object, glue_object → library`.
 use super::{
     Compiled,
     constants::{self, Place},
@@ -18,6 +18,7 @@ use crate::{
     lowering::{
         emit_entry::WEIGHTS,
         graph_to_tl::{give_values, graph_to_tl, graph_to_tl_at, weights},
+        pad_depths::pad_depths,
     },
     machine::{in_context, in_new_context, run_stages},
     pipeline::{NVPTX, Reached, Settings},
@@ -28,6 +29,7 @@ use irc_mlir::{
     Context, Erase, Location, Module, OperationLike, OperationRef, ValueLike, attr, read,
 };
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -148,6 +150,16 @@ pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>,
     })
 }
 
+/// The program as kernels compute it: products of bytes are [padded](pad_depths).
+#[salsa::tracked(returns(clone))]
+pub fn padded(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>, QueryError> {
+    let imported = imported(db, input)?;
+    match pad_depths(&imported.graph) {
+        Cow::Borrowed(_) => Ok(imported),
+        Cow::Owned(graph) => Ok(Arc::new(imported.with(graph))),
+    }
+}
+
 /// The diagnostics of bounds of dimensions that a model does not have.
 pub fn wrong_bounds(db: &dyn salsa::Database, input: Input) -> Vec<Diagnostic> {
     let has_bounds = match input.contents(db) {
@@ -165,13 +177,13 @@ pub fn fused<'db>(
     input: Input,
     config: Config<'db>,
 ) -> Result<Arc<Fused>, QueryError> {
-    let imported = imported(db, input)?;
+    let program = padded(db, input)?;
     let (options, suffix) = (config.options(db), config.suffix(db));
     let name = format!("main{suffix}");
     let settings = Settings { kernel_prefix: suffix.clone(), ..options.settings() };
     let mut message = None;
     let fused = in_context(|context| {
-        let written = graph_to_tl(context, &imported.graph, &name);
+        let written = graph_to_tl(context, &program.graph, &name);
         let mut module = written.map_err(|error| message = Some(error)).ok()?;
         run_stages(context, &mut module, &settings, "import", "tensor")?;
         for function in read::body_ops(module.as_operation()) {
@@ -183,7 +195,7 @@ pub fn fused<'db>(
             let suffix = suffix.to_owned();
             PROGRAM.write(main, &ProgramInfo { suffix, ..ProgramInfo::of(&main) });
         }
-        constants::mark(module.as_operation(), main, &weights(&imported.graph));
+        constants::mark(module.as_operation(), main, &weights(&program.graph));
         Some(take_apart(context, &module, options))
     });
     fused.map(Arc::new).map_err(|captured| unwritten(message, &captured, &parsed(db, input)))
@@ -409,7 +421,7 @@ pub fn objects<'db>(
     let fused = fused(db, input, config)?;
     let target = &config.options(db).target;
     let kernels = kernels(db, &fused, target)?;
-    let graph = &imported(db, input)?.graph;
+    let graph = &padded(db, input)?.graph;
     let (program, constants) = constants::settle(&fused.program, weights(graph), &kernels, place)?;
     let data = match place {
         Place::Given => None,
@@ -481,7 +493,7 @@ pub fn emit<'db>(
         return Ok(join_objects(objects(db, input, config, Place::Linked)?.all())?);
     }
     let fused = fused(db, input, config)?;
-    let graph = &imported(db, input)?.graph;
+    let graph = &padded(db, input)?.graph;
     whole::emit(&fused.program, &fused.kernels, weights(graph), &options.target, output)
 }
 
@@ -551,8 +563,8 @@ pub fn lowered<T>(
         });
         return finished.map_err(|captured| diagnose::failure(&captured, Some(document)));
     }
-    let imported = imported(db, input)?;
-    let places = places(&parsed, &imported);
+    let program = padded(db, input)?;
+    let places = places(&parsed, &program);
     let mut message = None;
     let finished = in_context(|context| {
         let locate = |origin: &str| {
@@ -560,9 +572,9 @@ pub fn lowered<T>(
             let place = Location::new(context, file, line, column);
             Some(Location::name(context, origin, place))
         };
-        let written = graph_to_tl_at(context, &imported.graph, "main", &locate);
+        let written = graph_to_tl_at(context, &program.graph, "main", &locate);
         let mut module = written.map_err(|error| message = Some(error)).ok()?;
-        give_values(context, module.as_operation(), &imported.graph);
+        give_values(context, module.as_operation(), &program.graph);
         run_stages(context, &mut module, &settings, first, stage)?;
         finish(context, &mut module)
     });
@@ -570,9 +582,9 @@ pub fn lowered<T>(
 }
 
 /// The positions of a program's nodes in its file, by origin.
-fn places(parsed: &Parsed, imported: &Imported) -> BTreeMap<Arc<str>, Position> {
+fn places(parsed: &Parsed, program: &Imported) -> BTreeMap<Arc<str>, Position> {
     let Some(document) = parsed.document.as_deref() else { return BTreeMap::new() };
-    let origins: Vec<Arc<str>> = imported.graph.origins().into_iter().collect();
+    let origins: Vec<Arc<str>> = program.graph.origins().into_iter().collect();
     let plain: Vec<&str> = origins.iter().map(|origin| &**origin).collect();
     let found = positions(document, &parsed.source, &plain);
     origins.into_iter().zip(found).filter_map(|(origin, at)| Some((origin, at?))).collect()

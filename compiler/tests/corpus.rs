@@ -16,7 +16,7 @@ fn corpus_models_agree_with_their_meaning() {
     }
     let (mut failures, mut ran, mut left) = (Vec::new(), 0, Vec::new());
     for path in &models {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let name = files::name_of(path);
         let text = std::fs::read_to_string(path).unwrap();
         match support::agreement(&text, FLOPS_LIMIT) {
             Ok(()) => ran += 1,

@@ -17,7 +17,7 @@ pub(crate) fn ptx(graph: &Graph, target: &Target) -> Result<String, String> {
 }
 
 /// NVIDIA's assembler: that of `IRC_PTXAS`, or the one that `./irc-dev build` installs.
-fn ptxas() -> Option<PathBuf> {
+pub(crate) fn ptxas() -> Option<PathBuf> {
     let installed =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ptxas/nvidia/cuda_nvcc/bin/ptxas");
     let named = env::var_os("IRC_PTXAS").map(PathBuf::from);
@@ -30,8 +30,8 @@ fn ptxas() -> Option<PathBuf> {
 }
 
 /// Assembles PTX, if there is an assembler: without warnings, with the registers and the shared memory, static and dynamic,
-/// that a block may have, and without registers in memory if requested.
-pub(crate) fn assemble(name: &str, text: &str, architecture: &str, without_spills: bool) {
+/// that a block may have, and without registers in memory.
+pub(crate) fn assemble(name: &str, text: &str, architecture: &str) {
     let Some(ptxas) = ptxas() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let [source, object] = ["k.ptx", "k.cubin"].map(|file| folder.path().join(file));
@@ -63,7 +63,7 @@ pub(crate) fn assemble(name: &str, text: &str, architecture: &str, without_spill
     }
     let spills = report.split(", ").filter(|part| part.contains("bytes spill"));
     let spills = spills.filter(|part| !part.trim_start().starts_with("0 bytes")).count();
-    assert!(!without_spills || spills == 0, "{name}: {report}");
+    assert_eq!(spills, 0, "{name}: {report}");
 }
 
 /// A program as one kernel, and as a launch for each step.
@@ -143,8 +143,8 @@ fn products_run_in_tiles_of_every_type_and_layout() {
             let text = ptx(&graph, &Target::gpu(80)).expect("PTX");
             let has = text.contains("mma.sync.aligned.m16n8k16");
             assert_eq!(has, dtype != DType::F32, "{dtype}");
-            assemble("product", &text, "sm_80", true);
-            assemble("product", &ptx(&graph, &Target::gpu(90)).expect("PTX"), "sm_90a", true);
+            assemble("product", &text, "sm_80");
+            assemble("product", &ptx(&graph, &Target::gpu(90)).expect("PTX"), "sm_90a");
         }
     }
 }
@@ -159,7 +159,7 @@ fn products(name: &str, graph: &Graph) -> [String; 2] {
             let file = PathBuf::from(folder).join(format!("{}.ptx", name.replace(' ', "_")));
             fs::write(file, &text).expect("writable");
         }
-        assemble(&name, &text, architecture, true);
+        assemble(&name, &text, architecture);
         agree_in(&name, graph, &random(graph), &text);
         text
     })
@@ -278,7 +278,7 @@ fn deep_models_have_the_code_of_each_kernel_once() {
         assert!(few > 0 && few == many, "{architecture}: {few} and {many}");
         let kernel = irc_runtime::GpuKernel::from_ptx(&texts[1]).expect("a description");
         assert_eq!(kernel.steps.len(), 80, "{architecture}");
-        assemble(&format!("deep {architecture}"), &texts[1], architecture, true);
+        assemble(&format!("deep {architecture}"), &texts[1], architecture);
         let graph = deep(4);
         agree_in(&format!("deep {architecture}"), &graph, &small(&graph, &["v", "w"]), &texts[0]);
     }
@@ -331,7 +331,7 @@ fn calls_of_many_launches_are_forwarded() {
         let sum: usize = if forwarding == 0 { 0 } else { kernels };
         assert_eq!(forwarded.iter().sum::<usize>(), sum, "{name}: {calls:?}");
         assert!(forwarded.iter().all(|count| *count <= most), "{name}: {calls:?}");
-        assemble(&name, &text, "sm_80", true);
+        assemble(&name, &text, "sm_80");
         agree(&name, &graph, &small(&graph, &["w"]));
     }
 }
@@ -364,7 +364,7 @@ fn tiles_that_do_not_divide_evenly_are_shared() {
         let kernel = irc_runtime::GpuKernel::from_ptx(&text).expect("a description");
         let name = format!("{dtype} {batch} {rows} {columns} {depth}");
         assert!(kernel.interface.workspace_bytes >= sums * 4, "{name}: {kernel:?}");
-        assemble(&name, &text, "sm_80", true);
+        assemble(&name, &text, "sm_80");
         agree_in(&name, &graph, &random(&graph), &text);
     }
     // Shares alone, and rounds of whole tiles before them.
@@ -374,7 +374,7 @@ fn tiles_that_do_not_divide_evenly_are_shared() {
         let kernel = irc_runtime::GpuKernel::from_ptx(&text).expect("a description");
         assert!(kernel.interface.workspace_bytes >= 131 * 2 * 128 * 128 * 4, "{size:?}");
         assert!(text.contains("wgmma.mma_async"), "{size:?}");
-        assemble(&format!("shares {size:?}"), &text, "sm_90a", true);
+        assemble(&format!("shares {size:?}"), &text, "sm_90a");
     }
 }
 
@@ -472,7 +472,7 @@ fn rows_are_computed_without_a_barrier_between_steps() {
         // That at the end of the kernel.
         let barriers = text.matches("call.uni irc_gpu_processors_barrier").count();
         assert_eq!(barriers, 1, "{name}");
-        assemble(&name, &text, "sm_80", true);
+        assemble(&name, &text, "sm_80");
     }
 }
 
@@ -505,7 +505,10 @@ fn every_op_runs_or_is_rejected() {
             assert!(error.contains("no form as loops"), "{}: {error}", row.name);
         } else {
             agree(row.name, &graph, &inputs);
-            assemble(row.name, &ptx(&graph, &Target::gpu(80)).expect("PTX"), "sm_80", false);
+            for (capability, architecture) in [(80, "sm_80"), (90, "sm_90a")] {
+                let text = ptx(&graph, &Target::gpu(capability)).expect("PTX");
+                assemble(row.name, &text, architecture);
+            }
         }
     }
 }
@@ -565,7 +568,7 @@ fn functions_of_doubles_are_within_four_units_in_the_last_place() {
     let inputs = inputs.map(|(name, value)| (name.to_owned(), value)).into();
     let expected = graph.eval(&inputs).expect("numbers");
     let text = ptx(&graph, &Target::gpu(80)).expect("PTX");
-    assemble("functions of doubles", &text, "sm_80", false);
+    assemble("functions of doubles", &text, "sm_80");
     let found = emulated("functions of doubles", &inputs, &text).outputs;
     let mut wrong = vec![];
     for ((name, _), expected) in graph.outputs.iter().zip(&expected) {

@@ -119,7 +119,7 @@ impl Case {
             let scores = self.batch * self.heads * self.queries * self.keys * 4;
             let workspace = kernel.interface.workspace_bytes;
             assert!(workspace < scores as u64, "{name}: {workspace} bytes of {scores}");
-            assemble(&name, &text, architecture, true);
+            assemble(&name, &text, architecture);
             text
         })
     }

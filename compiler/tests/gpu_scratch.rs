@@ -104,7 +104,7 @@ fn scratch_that_fits_the_sram_of_its_slot_is_in_shared_memory() {
             let is_scratch = |line: &str| line.contains(access) && !line.contains("irc_gpu_");
             assert_eq!(text.lines().any(is_scratch), expected > 0, "{sram} {access}: {text}");
         }
-        assemble(&format!("scratch {sram}"), &text, "sm_80", true);
+        assemble(&format!("scratch {sram}"), &text, "sm_80");
     }
     // Only the tasks of one warp fit.
     let tasks = [Tasks { warps: 1, rows: 1, count: 8 }, Tasks { warps: 4, rows: 32, count: 3 }];
@@ -115,7 +115,7 @@ fn scratch_that_fits_the_sram_of_its_slot_is_in_shared_memory() {
     let session = Session::new();
     let code = session.plan(Source::new("plan.json", plan::write(&mixed(4096))));
     let text = String::from_utf8(code.ptx(&Target::gpu(90)).expect("PTX")).expect("text");
-    assemble("scratch", &text, "sm_90a", true);
+    assemble("scratch", &text, "sm_90a");
 }
 
 #[test]

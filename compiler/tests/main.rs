@@ -17,6 +17,7 @@ mod fusion_laws;
 mod fusion_models;
 mod gpu;
 mod gpu_attention;
+mod gpu_corpus;
 mod gpu_plans;
 mod gpu_scratch;
 mod graphs;

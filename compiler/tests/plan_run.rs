@@ -1,7 +1,7 @@
 //! Plans run on the host, against the compiled model: plans that the repository's own models get
 //! from both planners for every architecture, and those that ARK wrote for the corpus.
 
-use crate::support::files::{corpus, models, plain_models, root};
+use crate::support::files::{corpus, models, name_of, plain_models, root};
 use irc::{ImportOptions, Results, Session, Target, planner};
 use irc_ark_format::{
     model::{self, Document},
@@ -125,7 +125,7 @@ fn plans_of_the_repositorys_models_agree() {
         [root().join("examples"), root().join("tests/models")].iter().flat_map(|f| models(f))
     {
         let Some(mut case) = Case::of(&path) else { continue };
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let name = name_of(&path);
         for architecture in Architecture::ALL {
             for which in [planner::Planner::Irc, planner::Planner::Ark] {
                 let target = planner::Target::new(architecture, None).unwrap();
@@ -156,7 +156,7 @@ fn plans_of_the_corpus_agree() {
         let base = path.to_string_lossy().replace(".model.json", "");
         for suffix in ["plan.json", "cuda_90.plan.json", "rocm_942.plan.json"] {
             let path = PathBuf::from(format!("{base}.{suffix}"));
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let name = name_of(&path);
             let known = EXCEPTIONS.iter().any(|(exception, _)| *exception == name);
             let Ok(text) = fs::read_to_string(&path) else { continue };
             let options = model::Options { validate: false, ..Default::default() };

@@ -105,6 +105,8 @@ fn products() -> Vec<Case> {
         matmul(mixed, &[9, 128], &[40, 128], true, Given::Input),
         matmul(mixed, &[9, 128], &[40, 128], true, Given::Constant),
         matmul(mixed, &[5, 30], &[30, 20], false, Given::Constant),
+        matmul(mixed, &[9, 127], &[40, 127], true, Given::Constant),
+        matmul(turned, &[2, 9, 33], &[2, 33, 20], false, Given::Constant),
         matmul(mixed, &[5, 4], &[4, 20], false, Given::Constant),
         matmul(mixed, &[2, 9, 64], &[2, 64, 20], false, Given::Constant),
         matmul(turned, &[20, 64], &[64, 33], false, Given::Constant),

@@ -70,6 +70,13 @@ llvm.func internal @irc_gpu_again(%x: i64) -> i64 attributes {always_inline} {
   llvm.return %0 : i64
 }
 
+// 0, of which no compiler knows that: the number of the thread's block in a dimension in which there is one block.
+llvm.func internal @irc_gpu_zero() -> i64 attributes {always_inline} {
+  %0 = llvm.inline_asm has_side_effects asm_dialect = att "mov.u32 $0, %ctaid.y;", "=r" : () -> i32
+  %1 = llvm.zext %0 : i32 to i64
+  llvm.return %1 : i64
+}
+
 // 2 to the power of a number, with an error of two units in the last place.
 llvm.func internal @irc_gpu_exp2(%x: f32) -> f32 attributes {always_inline} {
   %0 = llvm.inline_asm asm_dialect = att "ex2.approx.ftz.f32 $0, $1;", "=f,f" %x : (f32) -> f32

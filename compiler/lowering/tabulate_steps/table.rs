@@ -147,6 +147,8 @@ impl Table {
         Ok(())
     }
 
+    /// The text of what [`Self::define`] defines. LLVM does not know how an operand is computed, so that one used late in a
+    /// kernel takes the registers of an address until then, and not those of a base and a word as well.
     fn module(&self) -> String {
         let count = self.words.len();
         let space = if count * 8 <= MAX_CONSTANT { 4 } else { 1 };
@@ -172,7 +174,8 @@ impl Table {
              %bases = llvm.mlir.addressof @irc_gpu_bases : !llvm.ptr<3>
              %slot = llvm.getelementptr %bases[%number] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, !llvm.ptr<1>
              %base = llvm.load %slot {{alignment = 8 : i64}} : !llvm.ptr<3> -> !llvm.ptr<1>
-             %own = llvm.getelementptr %base[%offset] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+             %sum = llvm.getelementptr %base[%offset] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+             %own = llvm.inline_asm has_side_effects asm_dialect = att \"mov.b64 $0, $1;\", \"=l,l\" %sum : (!llvm.ptr<1>) -> !llvm.ptr<1>
              %operand = llvm.addrspacecast %own : !llvm.ptr<1> to !llvm.ptr
              llvm.return %operand : !llvm.ptr
              }}\n",

@@ -232,17 +232,22 @@ fn fit_window(layer: &Layer, given: Shape) -> Option<(Shape, [u64; 2])> {
 fn check_layer(layer: &Layer) -> Result<()> {
     let window = layer.window();
     let Shape { channels, rows, columns } = layer.output;
-    let mut extents = vec![channels, rows, columns];
-    extents.extend(window.kernel.into_iter().chain(window.stride));
+    let mut extents = vec![("channels", channels), ("rows", rows), ("columns", columns)];
+    extents.extend(window.kernel.map(|extent| ("window", extent)));
+    extents.extend(window.stride.map(|extent| ("stride", extent)));
     let (each, groups) = match layer.op {
         Op::Conv { channels, .. } => (channels, 1),
         Op::GroupedConv { channels, groups, .. } => (channels, groups),
         Op::Eltwise { operands } => (operands, 1),
         Op::Pool(_) | Op::Pointwise | Op::Transpose { .. } => (1, 1),
     };
-    extents.extend([each, groups]);
-    if !extents.iter().all(|extent| (1..=MAX_EXTENT).contains(extent)) {
-        let message = format!("layer {}: expected extents from 1 to {MAX_EXTENT}", layer.name);
+    extents.extend([("input channels", each), ("groups", groups)]);
+    let wrong = extents.iter().find(|(_, extent)| !(1..=MAX_EXTENT).contains(extent));
+    if let Some((what, extent)) = wrong {
+        let message = format!(
+            "layer {}: expected extents from 1 to {MAX_EXTENT}, found {extent} ({what})",
+            layer.name
+        );
         return Err(error("cost-layer", message));
     }
     if each % groups != 0 || !channels.is_multiple_of(groups) {

@@ -14,6 +14,8 @@ type Tensors = BTreeMap<String, Tensor>;
 
 /// The start of the names of results in the part of the graph after the NPU.
 const VALUE: &str = "\0value ";
+/// The start of the names of weights in the part before it.
+const WEIGHTS: &str = "\0weights ";
 
 /// The inputs and results of a network.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct Boundary {
     inputs: Vec<(String, ValueId, Vec<Dimension>)>,
     /// How many of the inputs the NPU reads.
     read: usize,
+    /// The values that are the weights of layers: the index of the layer, the axes of the dimensions.
+    weights: Vec<(usize, Vec<Dimension>)>,
     /// What it computes for the outputs.
     results: Vec<Stored>,
     /// Names of layers, channels of their results, and the types that the NPU stores.
@@ -64,18 +68,27 @@ impl Boundary {
         let mut types: BTreeMap<String, DType> =
             named.iter().zip(numbers).map(|((name, _), own)| (name.clone(), own.dtype)).collect();
         types.extend(inputs.iter().map(|(name, value, _)| (name.clone(), graph.ty(*value).dtype)));
-        let ends: Vec<_> = inputs.iter().map(|(name, value, _)| (name.clone(), *value)).collect();
+        let mut ends: Vec<_> =
+            inputs.iter().map(|(name, value, _)| (name.clone(), *value)).collect();
+        let mut weights = vec![];
+        for (layer, origin) in layers.origins.iter().enumerate() {
+            if let [Operand::Value { value, dims, .. }] = &origin.weights[..] {
+                ends.push((format!("{WEIGHTS}{}", named[layer].0), *value));
+                weights.push((layer, dims.clone()));
+            }
+        }
         let starts: Vec<_> = (results.iter())
             .map(|stored| (format!("{VALUE}{}", stored.value.0), stored.value))
             .collect();
-        let weights = graph.inputs.iter();
-        let weights = weights.filter(|(_, value)| layers.parameters.contains(value));
+        let parameters = graph.inputs.iter();
+        let parameters = parameters.filter(|(_, value)| layers.parameters.contains(value));
         Self {
-            parameters: weights.cloned().collect(),
+            parameters: parameters.cloned().collect(),
             before: graph.part(&[], &ends),
             after: graph.part(&starts, &graph.outputs),
             inputs,
             read,
+            weights,
             results,
             layers: named,
             types,
@@ -96,6 +109,11 @@ impl Boundary {
         let all: BTreeMap<String, ValueId> = inputs.chain(self.parameters.clone()).collect();
         let typed = |(name, value): (String, ValueId)| Some((name, self.before.ty(value).known()?));
         all.into_iter().filter_map(typed)
+    }
+
+    /// The names of the inputs of the graph that are weights.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(|(name, _)| name.as_str())
     }
 
     /// The tensors that the NPU reads, from the inputs of the graph. `shapes` are `[N, C, H, W]` by name.
@@ -124,6 +142,30 @@ impl Boundary {
             packed.insert(name.clone(), tensor);
         }
         Ok(packed)
+    }
+
+    /// The values that are weights, `[K, C, R S]` by the names of their layers, from the inputs of the graph.
+    ///
+    /// # Errors
+    /// An input that is missing or has another type, and values of several images.
+    pub fn weights(&self, given: &Tensors) -> Result<Tensors, String> {
+        if self.weights.is_empty() {
+            return Ok(Tensors::new());
+        }
+        let values = self.before.eval(given).map_err(|error| error.to_string())?;
+        let mut all = Tensors::new();
+        for ((layer, dims), value) in self.weights.iter().zip(&values[self.inputs.len()..]) {
+            let name = &self.layers[*layer].0;
+            // Output channels are channels, and input channels are rows.
+            let ([images, count, depth, area], bytes) = arranged(value, dims)?;
+            if images != 1 {
+                return Err(format!("the weights of {name} are {}, of several images", value.ty()));
+            }
+            let ty = TensorType::new(value.dtype(), [count, depth, area].map(|size| size as i64));
+            let tensor = Tensor::from_bytes(ty, &bytes).map_err(|error| error.to_string())?;
+            all.insert(name.clone(), tensor);
+        }
+        Ok(all)
     }
 
     /// The outputs of the graph, from the tensors `[N, C, H, W]` that the NPU has stored, and the inputs of the graph.

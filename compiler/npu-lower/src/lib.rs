@@ -15,7 +15,6 @@ mod program;
 mod report;
 mod schedule;
 mod target;
-mod unpadded;
 
 pub use boundary::Boundary;
 pub use division::{Division, Place, Step, divide};
@@ -30,4 +29,3 @@ pub use schedule::{
     untiled,
 };
 pub use target::{CoreKind, DramRate, Goal, PREFIX, Target};
-pub use unpadded::unpadded;

@@ -52,20 +52,20 @@ fn timed(network: &Network, target: &str, batch: u64, tree: Option<&str>) -> (Pr
     let machine = target.machine().expect("a machine");
     let objective = irc_npu_cost::Objective { energy: 0, delay: 1 };
     let options = irc_npu_schedule::Options { objective, ..Default::default() };
-    let (tree, evaluation): (Tree, _) = match tree {
+    let (tree, evaluation, objective): (Tree, _, _) = match tree {
         Some(text) => {
             let text = irc_diag::Source::new("tree", text);
             let tree = parse(&text, network, &mut Sink::new()).expect("a tree");
             let mut model =
                 irc_npu_cost::Model::new(network, &machine, objective).expect("a model");
             let evaluation = model.evaluate(&tree).expect("a valid tree");
-            (tree, evaluation)
+            (tree, evaluation, objective)
         }
         None => {
             let found = irc_npu_schedule::schedule(network, &machine, batch, &options);
             let found = found.expect("a schedule");
             assert_eq!(found.network.nodes().len(), network.nodes().len(), "no pieces");
-            (found.tree, found.evaluation)
+            (found.tree, found.evaluation, found.mappings)
         }
     };
     let of = Scheduled {

@@ -157,7 +157,7 @@ fn schedules_of_one_core_have_tiles() {
                 target: Some(&target),
                 tree: &found.tree,
                 evaluation: &found.evaluation,
-                objective: Objective::EDP,
+                objective: found.mappings,
             };
             let made = schedule(&of).expect("a schedule");
             let with = tiled(&made, 1 << 26).expect("room");

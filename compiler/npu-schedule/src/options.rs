@@ -6,6 +6,15 @@ use irc_npu_cost::{Machine, Network, Objective};
 const EVALUATIONS: u64 = 80_000;
 /// And for each layer.
 const EVALUATIONS_PER_LAYER: u64 = 3000;
+/// The number of layers up to which schedules for other objectives are searched as well: searches of small networks end in
+/// local minima that those of others avoid.
+pub const FEW_LAYERS: u64 = 16;
+/// The objectives of which schedules of small networks are searched, whatever is requested: so a schedule for one is not
+/// worse by it than those for the others.
+pub const OBJECTIVES: [Objective; 3] =
+    [Objective::EDP, Objective { energy: 0, delay: 1 }, Objective { energy: 1, delay: 0 }];
+/// The number of evaluations for each layer above which these networks have no more.
+const MAX_EVALUATIONS_PER_LAYER: u64 = 30_000;
 /// The number of layers up to which there are more evaluations for each.
 const MAX_LAYERS: u64 = 160;
 /// The number of cores up to which evaluations are not fewer.
@@ -48,11 +57,14 @@ impl Options<'_> {
     /// The number of evaluations for a network on a machine. Evaluations take longer the more cores
     /// there are, so that there are fewer of them.
     pub fn evaluations(&self, network: &Network, machine: &Machine) -> u64 {
-        let (layers, cores) = (network.nodes().len() as u64, machine.mesh.cores());
-        let layers = layers.min(MAX_LAYERS);
-        match self.budget {
-            0 => (EVALUATIONS + EVALUATIONS_PER_LAYER * layers) * FEW_CORES / cores.max(FEW_CORES),
-            budget => budget,
+        if self.budget != 0 {
+            return self.budget;
         }
+        let (layers, cores) = (network.nodes().len() as u64, machine.mesh.cores());
+        let mut all = EVALUATIONS + EVALUATIONS_PER_LAYER * layers.min(MAX_LAYERS);
+        if layers <= FEW_LAYERS {
+            all = (OBJECTIVES.len() as u64 * all).min(MAX_EVALUATIONS_PER_LAYER * layers);
+        }
+        all * FEW_CORES / cores.max(FEW_CORES)
     }
 }

@@ -3,7 +3,7 @@
 use irc_diag::counted;
 use std::ops::Range;
 
-use irc_npu_cost::{Bound, Cost, Evaluation, Network, Tree};
+use irc_npu_cost::{Bound, Cost, Evaluation, Network, Objective, Tree};
 
 use crate::splits::Splits;
 
@@ -73,7 +73,10 @@ pub struct Schedule {
     pub splits: Splits,
     /// The tree, with a scheme at each leaf.
     pub tree: Tree,
-    /// Its cost.
+    /// The objective that selects mappings of layers to cores: that of the search, or another whose mappings are better
+    /// by it as a whole.
+    pub mappings: Objective,
+    /// Its cost with these mappings.
     pub evaluation: Evaluation,
     /// Segments in the order of the tree.
     pub segments: Vec<Segment>,

@@ -8,7 +8,7 @@ use irc_npu_cost::{Cut, Kind, MAX_BATCH, Machine, Model, Network, Objective, Res
 use crate::explain::explain;
 use crate::options::Options;
 use crate::result::{Schedule, Segment};
-use crate::search::search;
+use crate::search::{Found, search};
 use crate::split::{pieces, split};
 use crate::state::Problem;
 
@@ -36,12 +36,12 @@ pub fn schedule(
     let splits = split(network, machine)?;
     let (network, sources) = pieces(network, &splits)?;
     let problem = Problem { network: &network, machine, batch, objective: options.objective };
-    let (state, evaluations) = search(problem, options)?;
-    let mut model = Model::new(&network, machine, options.objective)?;
+    let Found { state, mappings, evaluations } = search(problem, options)?;
+    let mut model = Model::new(&network, machine, mappings)?;
     let segments = explain(&problem, &mut model, &state);
     let tree = state.tree(&problem);
     let evaluation = model.evaluate(&tree)?;
-    Ok(Schedule { network, sources, splits, tree, evaluation, segments, evaluations })
+    Ok(Schedule { network, sources, splits, tree, mappings, evaluation, segments, evaluations })
 }
 
 /// The segments of a tree, explained as those of a schedule.

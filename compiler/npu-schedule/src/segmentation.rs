@@ -1,4 +1,4 @@
-//! The first schedule: dynamic programming over segments of consecutive layers.
+//! The first schedules: dynamic programming over segments of consecutive layers, and layers alone.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,6 +76,28 @@ pub fn segmentation(
         (best, totals) = (next, then);
     }
     Ok(problem.state(images, best))
+}
+
+/// Each layer alone: those that read no others first, then those that read these, and so on. Exchanges of layers seldom
+/// lead to this order from that of the network.
+pub fn layers_by_depth(
+    problem: &Problem<'_>,
+    model: &mut Model<'_>,
+    images: u64,
+    evaluations: &AtomicU64,
+) -> Result<State> {
+    let nodes = problem.network.nodes();
+    let mut depths = vec![0; nodes.len()];
+    for (layer, node) in nodes.iter().enumerate() {
+        depths[layer] = node.reads().map(|made| depths[made] + 1).max().unwrap_or(0);
+    }
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|layer| depths[*layer]);
+    let mut segments = vec![];
+    for layer in order {
+        segments.push(Arc::new(alone(problem, model, layer, images, &[], evaluations)?));
+    }
+    Ok(problem.state(images, segments))
 }
 
 /// Segments of consecutive layers in one cut.

@@ -15,6 +15,14 @@ pub struct Priced {
     pub cost: SegmentCost,
 }
 
+impl Priced {
+    /// The tree with the scheme of each leaf.
+    pub fn with_schemes(&self) -> Tree {
+        let mut schemes = self.cost.layers.iter().map(|layer| layer.scheme);
+        self.tree.clone().with_schemes(&mut schemes)
+    }
+}
+
 /// The exponent of energy or delay alone, in relation to that of the other.
 const ALONE: u32 = 4;
 
@@ -134,10 +142,7 @@ impl State {
 
     /// The tree, with a scheme at each leaf.
     pub fn tree(&self, problem: &Problem<'_>) -> Tree {
-        let all = self.segments.iter().map(|segment| {
-            let mut schemes = segment.cost.layers.iter().map(|layer| layer.scheme);
-            segment.tree.clone().with_schemes(&mut schemes)
-        });
+        let all = self.segments.iter().map(|segment| segment.with_schemes());
         Tree::cut(Cut::Time, problem.batch, all.collect())
     }
 }

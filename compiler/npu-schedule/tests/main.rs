@@ -3,6 +3,7 @@
 mod bounds;
 mod codes;
 mod exhaustive;
+mod objectives;
 mod search;
 mod splits;
 mod support;

@@ -17,7 +17,7 @@ fn the_tree_costs_what_is_reported() {
     {
         let (network, machine) = (published(name), mesh(width, width));
         let found = schedule(&network, &machine, batch, &few(3000)).expect("a schedule");
-        let mut model = Model::new(&network, &machine, Objective::EDP).expect("a machine");
+        let mut model = Model::new(&network, &machine, found.mappings).expect("a machine");
         assert_eq!(model.evaluate(&found.tree).expect("a valid tree"), found.evaluation, "{name}");
         let layers: usize = found.segments.iter().map(|segment| segment.layers.len()).sum();
         assert_eq!(layers, network.nodes().len());
@@ -50,7 +50,7 @@ fn layers_with_fewer_outputs_than_cores_leave_cores_idle_in_the_model_of_gemini(
     let machine = Chiplets::new(Mesh { width: 4, height: 4, stride: 1 }, [1, 1], 2 << 20, 16);
     let machine = machine.machine();
     let found = schedule(&network, &machine, 1, &few(2000)).expect("a schedule");
-    let mut model = Model::new(&network, &machine, Objective::EDP).expect("a machine");
+    let mut model = Model::new(&network, &machine, found.mappings).expect("a machine");
     assert_eq!(model.evaluate(&found.tree).expect("a valid tree"), found.evaluation);
     let last = found.evaluation.layers.last().expect("a layer");
     let cores = last.cores.end - last.cores.start;

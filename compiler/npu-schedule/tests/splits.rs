@@ -1,6 +1,6 @@
 //! Layers that fit no buffers: pieces of them, or a diagnostic with numbers.
 
-use irc_npu_cost::{Array, Layer, Model, Network, Objective, Reads, Shape};
+use irc_npu_cost::{Array, Layer, Model, Network, Reads, Shape};
 use irc_npu_schedule::{Options, Schedule, Share, schedule};
 
 use crate::support::{chain, mesh, published};
@@ -39,7 +39,7 @@ fn networks_without_a_schedule_get_one_in_pieces() {
         assert!(found.network.nodes().len() > network.nodes().len(), "{name}");
         check_pieces(&network, &found);
         let machine = mesh(width, height);
-        let mut model = Model::new(&found.network, &machine, Objective::EDP).expect("a machine");
+        let mut model = Model::new(&found.network, &machine, found.mappings).expect("a machine");
         assert_eq!(model.evaluate(&found.tree).expect("a valid tree"), found.evaluation, "{name}");
     }
 }

@@ -271,6 +271,11 @@ impl<'g> Finder<'g> {
             Op::Reshape { .. } | Op::Transpose { .. } | Op::Slice { .. } if all_made => {
                 (Kind::Choice(index), vec![first], result)
             }
+            Op::Reduce { kind: Reduction::Max, .. }
+                if all_made && !self.is_read_with(first, result) =>
+            {
+                (Kind::Choice(index), vec![first], result)
+            }
             Op::Compute(compute) if all_made && is_window_sum(compute) => {
                 let counts = self.reader(result)?;
                 let divisor = self.graph.nodes[counts].clone();
@@ -313,6 +318,13 @@ impl<'g> Finder<'g> {
             Some([one]) if !self.outputs.contains(&value) => Some(*one),
             _ => None,
         }
+    }
+
+    /// Whether a node reads both values, as the difference in a softmax, whose operand and maximum stay in `f32`.
+    fn is_read_with(&self, one: ValueId, other: ValueId) -> bool {
+        // Readers are in the order of their numbers.
+        let readers = |value: ValueId| self.readers.get(&value).map_or(&[][..], Vec::as_slice);
+        readers(other).iter().any(|reader| readers(one).binary_search(reader).is_ok())
     }
 
     /// The functions of a product and of constants of each channel that follow it, and their result.

@@ -200,6 +200,31 @@ fn concatenations_functions_and_products_of_two_are_of_bytes() {
     assert!(wrong > 0.0 && wrong < 0.1, "{wrong}");
 }
 
+/// A maximum over axes is of bytes with the scale of its operand, unless it is subtracted from it: that of a softmax stays in
+/// `f32`, where the softmax is computed.
+#[test]
+fn maxima_are_of_bytes_but_not_those_of_a_softmax() {
+    let largest = |is_softmax: bool| {
+        let mut b = Builder::new();
+        let x = b.input("x", Type::new(DType::F32, [1, 4, 8, 8].map(Into::into)));
+        let x = pointwise(&mut b, x, 1);
+        let mut y = b.reduce(Reduction::Max, x, &[3], true).expect("axes");
+        if is_softmax {
+            y = b.binary(Binary::Sub, x, y).expect("shapes");
+            y = b.unary(Unary::Exp, y).expect("numbers");
+        }
+        let y = pointwise(&mut b, y, 2);
+        b.output("y", y);
+        let graph = b.finish();
+        let made = quantised(&graph, Scope::Everywhere, Granularity::Channel);
+        let wrong = worst(&run(&graph, 105), &run(&made, 105));
+        assert!(wrong > 0.0 && wrong < 0.05, "{wrong}");
+        dtypes(&made, |op| matches!(op, Op::Reduce { kind: Reduction::Max, .. }))
+    };
+    assert_eq!(largest(false), [DType::U8]);
+    assert_eq!(largest(true), [DType::F32]);
+}
+
 /// A ReLU and a limit hold if what they are concatenated with, which has the same scale, exceeds them.
 #[test]
 fn limits_are_those_of_a_value_not_of_its_scale() {

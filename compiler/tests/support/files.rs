@@ -15,6 +15,11 @@ pub fn corpus() -> PathBuf {
     std::env::var_os("IRC_CORPUS").map_or(default, PathBuf::from).join("ark")
 }
 
+/// The name of a file.
+pub fn name_of(path: &Path) -> String {
+    path.file_name().expect("a file").to_string_lossy().into_owned()
+}
+
 /// The model files of a folder, in order; empty, with a line that says so, when it is absent.
 pub fn models(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {

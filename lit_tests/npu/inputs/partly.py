@@ -3,7 +3,7 @@ rows and whose end is one over classes, and host.onnx, of which it computes noth
 layer reads; strided.onnx, which pads only the first column and leaves out the last one; groups.onnx, whose groups are not whole words
 of channels; tall.onnx, whose windows have one column; turned.onnx, which exchanges rows and columns; many.onnx, of
 more images than a batch has; margin.onnx, with more padding than a part of a core; depth.onnx, a product whose depth is no
-multiple of 4; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
+multiple of 4; attention.onnx, whose softmax is between two products of results; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
 its input."""
 
 import sys
@@ -86,6 +86,18 @@ save("many", 1025, each_dq=[1025, 8, 8, 8])
 # A product of 10 elements, which processors multiply in fours.
 quantised(node("MatMul", [quantised("x", 0.02), weights("depth_w", 10, 7)], "depth"), 0.2)
 qdq.save(f"{folder}/depth.onnx", {"x": [1, 10]}, {"depth_dq": [1, 7]})
+
+# The second product of two heads has as its weights what the NPU computes before the softmax.
+heads = {}
+for name, perm in {"q": [0, 2, 1, 3], "k": [0, 2, 3, 1], "v": [0, 2, 1, 3]}.items():
+    own = qdq.quantised("x", 0.02, numpy.int8(0))
+    own = qdq.quantised(node("MatMul", [own, weights(name + "_w", 12, 12)], name), 0.05, numpy.int8(0))
+    own = node("Reshape", [own, constant("by_head", numpy.int64([1, 10, 2, 6]))], name + "_heads")
+    heads[name] = node("Transpose", [own], name + "_moved", perm=perm)
+scores = qdq.quantised(node("MatMul", [heads["q"], heads["k"]], "product"), 0.2, numpy.int8(0))
+soft = qdq.quantised(node("Softmax", [scores], "shares", axis=-1), 0.008, numpy.int8(0))
+qdq.quantised(node("MatMul", [soft, heads["v"]], "mixed"), 0.05, numpy.int8(0))
+qdq.save(f"{folder}/attention.onnx", {"x": [1, 10, 12]}, {"mixed_dq": [1, 2, 10, 6]})
 
 
 def floats(name, *shape):

@@ -1,6 +1,6 @@
 """Writes networks of f32 and their samples to a folder: sparse.onnx, whose pools have larger strides than windows;
-outside.onnx, whose first windows read padding only; gate.onnx, which multiplies one channel by one result; and open.onnx,
-with an open number of rows. wrong_name.npz, wrong_shape.npz, wrong_type.npz and nothing.npz have no samples of them."""
+outside.onnx, whose first windows read padding only; gate.onnx, which multiplies one channel by one result; maxima.onnx, with
+maxima over columns and over all; and open.onnx, with an open number of rows. wrong_name.npz, wrong_shape.npz, wrong_type.npz and nothing.npz have no samples of them."""
 
 import sys
 
@@ -45,6 +45,10 @@ save("outside")
 factor = node("Sigmoid", [conv(node("GlobalAveragePool", ["x"], "average"), "small", 1, 4, 1)], "factor")
 node("Mul", [conv("x", "one", 1, 4), factor], "product")
 save("gate")
+
+columns = node("ReduceMax", [conv("x", "before", 8, 4)], "columns", axes=[-1])
+node("GlobalMaxPool", [conv(columns, "between", 8, 8, 1)], "largest")
+save("maxima")
 
 conv("x", "rows", 8, 4)
 save("open", "H")

@@ -1,7 +1,8 @@
 //! `irc simulate --outputs`: computes the outputs of a network.
-use super::{Assembled, values::Inputs};
+use super::{Assembled, batches, values::Inputs};
 use crate::{console::Console, error::Error, output::Stream, values};
 use irc_cli::Simulate;
+use irc_diag::counted;
 use irc_npu_network::{Layout, expect, fill, ports, run};
 use irc_tensor::TensorType;
 use std::path::Path;
@@ -17,8 +18,20 @@ pub fn compute(
     let archives = [&arguments.inputs, &arguments.weights].into_iter().flatten();
     if let Some(model) = &assembled.model {
         let inputs = Inputs { files: archives.collect(), seed: arguments.seed };
-        let given = super::values::given(&model.boundary.graph_inputs().collect(), &inputs)?;
+        let [own, all] = [model.layers.images, assembled.schedule.images() as u64];
+        if !all.is_multiple_of(own) {
+            return Err(Error::problem(format!(
+                "the schedule computes {} at once, and the model has {own}",
+                counted(all, "image")
+            )));
+        }
+        let (count, shared) = ((all / own) as usize, super::values::shared([model]));
+        let types = model.boundary.graph_inputs().collect();
+        let types = batches::stacked_types(types, &shared, count)?;
+        let given = super::values::given(&types, &inputs)?;
+        let given = batches::divide(&given, &shared, count)?;
         let found = super::values::run(console, &assembled.program, layout, model, &given)?;
+        let found = batches::stack(found)?;
         return values::stage(outputs, &found);
     }
     let ports = ports(&layout);

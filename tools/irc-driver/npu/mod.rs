@@ -13,6 +13,7 @@ use irc_npu::Program;
 use irc_npu_emit::{FileDiagnostic, KnownLayers};
 use std::{path::Path, slice, sync::Arc};
 
+mod batches;
 mod brief;
 pub mod check;
 mod compute;

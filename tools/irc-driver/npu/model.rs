@@ -263,11 +263,11 @@ fn part_of(
                     let note = without_numbers(&error).into_iter().next();
                     console.diagnostics(&error.file, note.as_slice());
                 }
-                Ok(values) if options.batch.is_some_and(|batch| batch != values.layers.images) => {
+                Ok(values) if !scheduled.tree.batch.is_multiple_of(values.layers.images) => {
                     let [own, batch] = [values.layers.images, scheduled.tree.batch];
                     console.note(&format!(
-                        "the program computes {batch} images at once: irc run needs the model with as many, and this one has {}",
-                        counted(own, "image")
+                        "the program computes {} at once: irc run needs a multiple of those of the model, which has {own}",
+                        counted(batch, "image")
                     ));
                 }
                 Ok(_) => {}

@@ -343,7 +343,7 @@ pub fn values_of_program(
     if found.numbers != expected.numbers {
         return Err(pair.no_program("it has the scales and zero points of another model"));
     }
-    if found.images != expected.images {
+    if !found.images.is_multiple_of(expected.images) {
         return Err(Error::problem(format!(
             "{} computes {} at once, and {} has {}",
             pair.file,
@@ -351,7 +351,7 @@ pub fn values_of_program(
             pair.model,
             counted(expected.images, "image")
         ))
-        .help("compile the program without --batch, or give a model with as many images"));
+        .help("compile the program for a multiple of the images of the model"));
     }
     Ok(values)
 }

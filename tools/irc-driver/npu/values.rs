@@ -1,5 +1,6 @@
 //! Values of quantised models on the NPU.
 use super::{
+    batches,
     of_model::{self, Pair},
     read_programs,
 };
@@ -34,23 +35,44 @@ pub struct Inputs<'a> {
     pub seed: Option<u64>,
 }
 
-/// The outputs of a quantised model whose program runs on the simulator, for given inputs. `layout` is that of the
-/// program.
+/// The outputs of each batch of a quantised model whose program runs on the simulator, for the inputs given of each.
+/// `layout` is that of the program.
 pub fn run(
     console: &Console,
     program: &Program,
     layout: Layout,
     model: &NpuValues,
-    given: &Tensors,
-) -> Result<Buffers, Error> {
+    given: &[Tensors],
+) -> Result<Vec<Buffers>, Error> {
     let nodes = model.layers.network.nodes().iter().zip(model.numbers.iter());
     let numbers: BTreeMap<&str, &LayerNumbers> =
         nodes.map(|(node, numbers)| (node.layer.name.as_str(), numbers)).collect();
     let layout = layout.with_types(model.boundary.types());
     let layout = layout.with_weights(&weight_shapes(model)).map_err(problem)?;
-    values::note_nan(console, given);
-    let shape = |name: &str| layout.activation(name).map(|tensor| tensor.shape());
-    let mut tensors = model.boundary.pack(given, shape).map_err(Error::problem)?;
+    let mut packed: BTreeMap<String, Vec<Tensor>> = BTreeMap::new();
+    let count = given.len();
+    for given in given {
+        values::note_nan(console, given);
+        let shape = |name: &str| {
+            let [images, channels, rows, columns] = layout.activation(name)?.shape();
+            // Several batches are stacked.
+            Some([images / count, channels, rows, columns])
+        };
+        for (name, tensor) in model.boundary.pack(given, shape).map_err(Error::problem)? {
+            packed.entry(name).or_default().push(tensor);
+        }
+    }
+    let joined = |(name, all): (String, Vec<Tensor>)| {
+        let tensor = batches::joined(&name, &all.iter().collect::<Vec<_>>())?;
+        Ok((name, tensor))
+    };
+    let mut tensors = packed.into_iter().map(joined).collect::<Result<Tensors, Error>>()?;
+    let values = model.boundary.weights(&given[0]).map_err(Error::problem)?;
+    if let Some(layer) = values.keys().next().filter(|_| count > 1) {
+        return Err(Error::problem(format!(
+            "the weights of {layer} are a value of each batch; a program without --batch runs one batch"
+        )));
+    }
     for weights in &layout.weights {
         let found = numbers.get(weights.layer.as_str());
         let constants = found.and_then(|numbers| numbers.weights.as_ref());
@@ -58,7 +80,8 @@ pub fn run(
         for (key, constant) in constants.ok_or_else(missing)?.tensors() {
             let tensor = match constant {
                 Constant::Known(tensor) => tensor.clone(),
-                Constant::Input(name) => given_weights(given, name, key, &weights.ty)?,
+                Constant::Input(name) => given_weights(&given[0], name, key, &weights.ty)?,
+                Constant::Value(_) => values.get(&weights.layer).cloned().ok_or_else(missing)?,
             };
             tensors.insert(format!("{}.{key}", weights.layer), tensor);
         }
@@ -66,7 +89,10 @@ pub fn run(
     let step = console.step("computing");
     let found = irc_npu_network::run(program, &layout, &tensors).map_err(problem)?;
     drop(step);
-    model.boundary.unpack(&found, given).map_err(Error::problem)
+    let found = batches::divide(&found, &BTreeSet::new(), count)?;
+    let unpacked =
+        found.iter().zip(given).map(|(found, given)| model.boundary.unpack(found, given));
+    unpacked.collect::<Result<_, _>>().map_err(Error::problem)
 }
 
 /// An input of the graph as the weights or constants of a layer.
@@ -92,6 +118,7 @@ fn weight_shapes(model: &NpuValues) -> BTreeMap<String, ([i64; 3], u32)> {
         let shape = match &weights.weight {
             Constant::Known(tensor) => tensor.shape().to_vec(),
             Constant::Input(name) => types.get(name).map_or(vec![], |ty| ty.shape.clone()),
+            Constant::Value(shape) => shape.to_vec(),
         };
         let extent = |axis: usize| shape.get(axis).copied().unwrap_or(1);
         let area = shape.iter().skip(2).product();
@@ -192,40 +219,68 @@ pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<
     let values = programs.iter().zip(&parts);
     let values = values.map(|(program, part)| of_model::values_of_program(pair, program, part));
     let values = values.collect::<Result<Vec<_>, _>>()?;
-    let types = input_types(&division, &values)?;
+    let stated = programs.iter().zip(&values).map(|(program, values)| batches_of(program, values));
+    let stated: BTreeSet<usize> = stated.collect();
+    let [count] = stated.iter().copied().collect::<Vec<_>>()[..] else {
+        let message = format!(
+            "the programs of the parts in {} compute different numbers of images",
+            input.name
+        );
+        return Err(Error::problem(message).help(of_model::WRITES));
+    };
+    let shared = shared(&values);
+    let types = batches::stacked_types(input_types(&division, &values)?, &shared, count)?;
     let inputs = Inputs { files: arguments.inputs.iter().collect(), seed: arguments.seed };
-    let mut known = given(&types, &inputs)?;
+    let mut known = batches::divide(&given(&types, &inputs)?, &shared, count)?;
     let imported = model.imported()?;
     let outputs: BTreeSet<&str> =
         imported.graph.outputs.iter().map(|(name, _)| name.as_str()).collect();
-    let mut found = Buffers::new();
+    let mut found = vec![Buffers::new(); count];
     let mut parts = programs.iter().zip(&values);
     for step in &division.steps {
         let made = match (step.place, &mut parts) {
             (Place::Npu, parts) => {
                 let Some((program, values)) = parts.next() else { continue };
-                let layout = layout(values).map_err(problem)?;
+                let layout = layout(values, count).map_err(problem)?;
                 run(console, program, layout, values, &known)?
             }
             (Place::Host, _) => host(console, &step.model, &known)?,
         };
-        for (name, tensor) in made {
-            let of_model = if outputs.contains(name.as_str()) { &mut found } else { &mut known };
-            of_model.insert(name, tensor);
+        for (batch, made) in made.into_iter().enumerate() {
+            for (name, tensor) in made {
+                let of_model = outputs.contains(name.as_str());
+                let all = if of_model { &mut found[batch] } else { &mut known[batch] };
+                all.insert(name, tensor);
+            }
         }
     }
-    Ok(found)
+    batches::stack(found)
 }
 
-/// The outputs of a part that the host computes.
-fn host(console: &Console, part: &Model<'_>, known: &Tensors) -> Result<Buffers, Error> {
+/// The number of batches of a model that its program computes at once.
+fn batches_of(program: &Program, values: &NpuValues) -> usize {
+    let images = program.model.as_ref().map_or(values.layers.images, |model| model.images);
+    (images / values.layers.images) as usize
+}
+
+/// The inputs that are weights.
+pub fn shared<'v>(values: impl IntoIterator<Item = &'v Arc<NpuValues>>) -> BTreeSet<String> {
+    let names = values.into_iter().flat_map(|values| values.boundary.parameters());
+    names.map(str::to_owned).collect()
+}
+
+/// The outputs of each batch of a part that the host computes.
+fn host(console: &Console, part: &Model<'_>, known: &[Tensors]) -> Result<Vec<Buffers>, Error> {
     let step = console.step("compiling");
     let program = part.compile(CompileOptions::default())?;
     drop(step);
-    let given = program.inputs().filter_map(|port| known.get_key_value(&port.name));
-    let given: Vec<_> = given.map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
     let _step = console.step("running");
-    Ok(program.run(given)?)
+    let run = |known: &Tensors| {
+        let given = program.inputs().filter_map(|port| known.get_key_value(&port.name));
+        let given: Vec<_> = given.map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
+        Ok(program.run(given)?)
+    };
+    known.iter().map(run).collect()
 }
 
 /// The inputs of the model that its steps read. `values` are those of the parts on the NPU.
@@ -292,9 +347,9 @@ fn expect_calibrated(file: &str, found: Option<&str>, own: Option<&str>) -> Resu
     Err(Error::problem(message).help("quantise the model as for irc compile"))
 }
 
-/// The layout of the programs of a model.
-fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
-    let images = model.layers.images as i64;
+/// The layout of the programs of so many batches of a model.
+fn layout(model: &NpuValues, batches: usize) -> Result<Layout, irc_npu_network::Error> {
+    let images = model.layers.images as i64 * batches as i64;
     let mut activations: BTreeMap<String, (TensorType, Role)> = BTreeMap::new();
     let parts = model.layers.results.iter().flat_map(|stored| &stored.parts);
     let outputs: BTreeSet<usize> = parts.filter_map(Operand::layer).collect();

@@ -611,6 +611,37 @@ fn functions_that_call_each_other_end() {
     }
 }
 
+#[test]
+fn functions_whose_calls_double_end() {
+    let domain = Some("d".to_owned());
+    let call = |index: usize, from: &str, to: &str| Node {
+        domain: domain.clone(),
+        ..Node::new(format!("f{index}"), [from], [to])
+    };
+    let double = |index: usize| Function {
+        domain: domain.clone(),
+        name: Some(format!("f{index}")),
+        inputs: vec![Value::untyped("x")],
+        outputs: vec![Value::untyped("y")],
+        nodes: match index {
+            0 => vec![Node::new("Relu", ["x"], ["y"])],
+            _ => vec![call(index - 1, "x", "a"), call(index - 1, "a", "y")],
+        },
+        ..Function::default()
+    };
+    let graph = Graph {
+        inputs: vec![floats("x", &["N", "2"])],
+        outputs: vec![floats("y", &["N", "2"])],
+        nodes: vec![call(39, "x", "y")],
+        ..Graph::default()
+    };
+    let module = Module { functions: (0..40).map(double).collect(), ..onnx(17, graph) };
+    // Calls that cannot be outlined are inlined: both are limited.
+    let options = ImportOptions { calls: Calls::Outlined, ..ImportOptions::default() };
+    let diagnostics = import(&module, &options).expect_err("too many nodes");
+    assert!(diagnostics[0].message.contains("more than"), "{diagnostics:?}");
+}
+
 fn kinds(graph: &irc_tl::Graph, kind: fn(&irc_tl::NodeKind) -> bool) -> Vec<&irc_tl::NodeKind> {
     graph.nodes.iter().map(|node| &node.kind).filter(|own| kind(own)).collect()
 }

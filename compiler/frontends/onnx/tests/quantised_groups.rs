@@ -2,7 +2,7 @@
 
 use crate::case::{Case, integers};
 use irc_common_format::model::{
-    Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor, Value,
+    Attribute, AttributeValue, Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor, Value,
 };
 use irc_onnx_ops::{ImportOptions, element_of, import};
 use irc_tensor::{Element, Tensor};
@@ -164,4 +164,123 @@ fn elements_are_chosen_between_a_dequantisation_and_a_product_on_integers() {
     assert_eq!(eval(&flat, &[2, 3, 2, 2]), expected);
     let chain = vec![flatten("x_float", "a"), flatten("a", "b"), flatten("b", "c")];
     assert_eq!(eval(&product(chain, &[2, 3, 2, 2], "c"), &[2, 3, 2, 2]), expected);
+}
+
+/// Bytes of 4 images with 6 channels of 6 by 5.
+const IMAGES: [i64; 4] = [4, 6, 6, 5];
+
+/// A reduction of dequantised bytes `[4, 6, 6, 5]`, and its result before and after it is quantised. Axes are an attribute, or
+/// an input as of version 18.
+fn reduction(
+    op: &str,
+    axes: &[i64],
+    keeps: bool,
+    by: ([f32; 2], [u8; 2]),
+    is_input: bool,
+) -> Module {
+    let ([from, to], [from_zero, to_zero]) = by;
+    let mut reduce = Node::new(op, vec!["x_float"], ["float"]);
+    let mut initializers = vec![
+        constant("x_scale", &[], &[from]),
+        constant("x_zero", &[], &[from_zero]),
+        constant("y_scale", &[], &[to]),
+        constant("y_zero", &[], &[to_zero]),
+    ];
+    if op != "GlobalMaxPool" {
+        reduce.attributes.push(Attribute::new("keepdims", AttributeValue::Int(keeps.into())));
+        if is_input {
+            reduce.inputs.push("axes".into());
+            initializers.push(constant("axes", &[axes.len() as i64], axes));
+        } else {
+            reduce.attributes.push(Attribute::new("axes", AttributeValue::Ints(axes.to_vec())));
+        }
+    }
+    let nodes = vec![
+        Node::new("DequantizeLinear", ["x", "x_scale", "x_zero"], ["x_float"]),
+        reduce,
+        Node::new("QuantizeLinear", ["float", "y_scale", "y_zero"], ["y"]),
+    ];
+    let mut module = module(&IMAGES, nodes, initializers);
+    module.opsets[0].version = if is_input { 18 } else { 17 };
+    module
+}
+
+/// The types of what is reduced, the quantised results, and what they are quantised from in `f32`.
+fn reduced(module: &Module, output: &str) -> (Vec<DType>, Vec<f64>) {
+    let mut module = module.clone();
+    if let Some(graph) = &mut module.graph {
+        graph.outputs = vec![Value::untyped(output)];
+    }
+    let found = graph(&module);
+    let reduces = |kind: &NodeKind| matches!(kind, NodeKind::Op(Op::Reduce { .. }));
+    let nodes = found.nodes.iter().filter(|node| reduces(&node.kind));
+    let dtypes = nodes.map(|node| found.ty(node.operands[0]).dtype).collect();
+    let x = Tensor::from_values(IMAGES, &integers::<u8>(720, 1, 251)).expect("as many values");
+    let values = found.eval(&BTreeMap::from([("x".to_owned(), x)])).expect("a valid program");
+    (dtypes, values[0].to_f64())
+}
+
+const AXES: [(&[i64], bool); 6] = [
+    (&[2, 3], true),
+    (&[-1, -2], false),
+    (&[3], true),
+    (&[-2], false),
+    (&[1], true),
+    (&[0, 2], false),
+];
+
+/// Sums of integers are exact. Those of floats are not: where a mean lies halfway between two integers, the order of the sum
+/// decides to which it is rounded, unless scales are powers of two.
+#[test]
+fn means_on_integers_are_those_of_floats() {
+    let mut halves = 0;
+    for (axes, keeps) in AXES {
+        for is_input in [false, true] {
+            for (scales, is_exact) in [
+                ([0.5, 0.5], true),
+                ([0.25, 0.125], true),
+                ([0.02, 0.02], false),
+                ([0.037, 0.011], false),
+            ] {
+                let zeros = [117, 123];
+                let module = reduction("ReduceMean", axes, keeps, (scales, zeros), is_input);
+                let (dtypes, found) = reduced(&module, "y");
+                assert_eq!(dtypes, [DType::I32], "{axes:?}");
+                let (dtypes, floats) = reduced(&module, "float");
+                assert_eq!(dtypes, [DType::F32], "{axes:?}");
+                assert_eq!(found.len(), floats.len());
+                for (found, float) in found.iter().zip(floats) {
+                    let ratio = f64::from(float as f32 / scales[1]);
+                    let expected = (ratio.round_ties_even() + 123.0).clamp(0.0, 255.0);
+                    let is_half = ((ratio - ratio.floor()) - 0.5).abs() < 1e-4;
+                    halves += usize::from(is_half && is_exact);
+                    let limit = if is_half && !is_exact { 1.0 } else { 0.0 };
+                    let place = format!("{axes:?} {scales:?}: {ratio}");
+                    assert!((found - expected).abs() <= limit, "{place}: {found}");
+                }
+            }
+        }
+    }
+    assert!(halves > 10, "means halfway between two integers: {halves}");
+}
+
+#[test]
+fn maxima_on_integers_are_those_of_floats() {
+    let same = ([0.037, 0.037], [117, 117]);
+    let mut cases = vec![("GlobalMaxPool", AXES[0].0, true, false)];
+    for (axes, keeps) in AXES {
+        cases.extend([false, true].map(|is_input| ("ReduceMax", axes, keeps, is_input)));
+    }
+    for (op, axes, keeps, is_input) in cases {
+        let module = reduction(op, axes, keeps, same, is_input);
+        let (dtypes, found) = reduced(&module, "y");
+        assert_eq!(dtypes, [DType::U8], "{op} {axes:?}");
+        let (dtypes, floats) = reduced(&module, "float");
+        assert_eq!(dtypes, [DType::F32], "{op} {axes:?}");
+        let quantised = |float: &f64| f64::from((*float as f32 / 0.037_f32).round() + 117.0);
+        assert_eq!(found, floats.iter().map(quantised).collect::<Vec<_>>(), "{op} {axes:?}");
+        // A result of another scale.
+        let module = reduction(op, axes, keeps, ([0.037, 0.04], [117, 117]), is_input);
+        assert_eq!(reduced(&module, "y").0, [DType::F32], "{op} {axes:?}");
+    }
 }

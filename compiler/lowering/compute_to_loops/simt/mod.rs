@@ -146,11 +146,12 @@ pub const GRID_BARRIER: &str = "irc_gpu_grid_barrier";
 pub const CHECK: &str = "irc_gpu_check";
 
 /// The functions of the device, with their parameters and results.
-const DEVICE: [(&str, &[&str], &[&str]); 37] = [
+const DEVICE: [(&str, &[&str], &[&str]); 38] = [
     ("irc_gpu_team", &[], &["index"]),
     ("irc_gpu_teams", &[], &["index"]),
     ("irc_gpu_thread", &[], &["index"]),
     ("irc_gpu_again", &["index"], &["index"]),
+    ("irc_gpu_zero", &[], &["index"]),
     ("irc_gpu_threads", &[], &["index"]),
     ("irc_gpu_barrier", &["i32", "index"], &[]),
     ("irc_gpu_shuffle", &["i32", "i32"], &["i32"]),

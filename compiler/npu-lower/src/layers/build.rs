@@ -2,7 +2,7 @@
 
 use super::Rejected;
 use super::bytes::{Encoding, is_byte, is_decoding};
-use super::locate::located;
+use super::locate::{located, unique};
 use super::readers::Readers;
 use super::roles::{Role, roles};
 use super::source::{Draft, Kind, Source, SourceId, View, extent};
@@ -168,7 +168,12 @@ pub fn shapes(graph: &Graph) -> Result<Vec<Vec<u64>>, Vec<Diagnostic>> {
     let mut found: Vec<Diagnostic> = open
         .map(|(name, value)| {
             let message = format!("input '{name}' has an open size: {}", graph.ty(*value));
-            let help = format!("give its shape, as in --shape {name}=1x3x224x224");
+            let sizes =
+                graph.ty(*value).dims.iter().map(|dim| dim.known().unwrap_or(1).to_string());
+            let shape = sizes.collect::<Vec<_>>().join("x");
+            let help = format!(
+                "give its shape, as in --shape {name}={shape}; bounds of a size are not enough"
+            );
             Diagnostic::error("layer-open-size", message).help(help)
         })
         .collect();
@@ -257,7 +262,7 @@ impl Build<'_> {
             | Op::Cast { .. }
             | Op::Broadcast { .. } => self.elementwise(index, result, operands, false),
             Op::Rope => self.elementwise(index, result, operands, true),
-            Op::Reshape { .. } => self.reshape(result, operands[0]),
+            Op::Reshape { .. } => self.reshape(index, result, operands[0]),
             Op::Transpose { permutation } => {
                 self.transpose(index, result, operands[0], permutation)
             }
@@ -269,10 +274,23 @@ impl Build<'_> {
                 self.product(index, result, operands, [*transpose_lhs, *transpose_rhs])
             }
             Op::Reduce { axes, .. } => self.reduce(index, result, operands[0], axes),
-            Op::Slice { offsets, sizes } => self.slice(index, result, operands[0], offsets, sizes),
+            Op::Slice { offsets, sizes } => {
+                let is_unread = self.is_unread(operands[0]);
+                let sliced = self.slice(index, result, operands[0], offsets, sizes);
+                if sliced.is_err() && is_unread && self.give_part(index, result, operands[0]) {
+                    return Ok(());
+                }
+                sliced
+            }
             Op::Compute(compute) => self.compute(index, result, operands, compute),
+            // Codes of a byte are the elements of the weights, transposed.
+            Op::BlockScaledMatmul { bits: 8, .. }
+                if self.graph.ty(operands[0]).dtype.is_float() && is_constant(&operands[1]) =>
+            {
+                self.product(index, result, &operands[..2], [false, true])
+            }
             Op::BlockScaledMatmul { bits, .. } => operator(format!(
-                "the NPU has no products with weights of {bits} bits, scaled in blocks"
+                "the NPU has no products of quantised rows or with weights of {bits} bits, scaled in blocks"
             )),
             Op::Update { .. } => operator("the NPU does not replace a part of a tensor"),
             _ => operator(format!("the NPU has no operation for {}", op.name().replace('_', " "))),
@@ -307,14 +325,45 @@ impl Build<'_> {
         }
     }
 
-    fn reshape(&mut self, result: ValueId, operand: ValueId) -> Step<()> {
+    /// Whether a value is given, as it is, and no layer has read it.
+    fn is_unread(&self, value: ValueId) -> bool {
+        let Value::View(view) = &self.values[value.0] else { return false };
+        let source = &self.sources[view.source];
+        source.root == value && matches!(source.kind, Kind::Given(_, None))
+    }
+
+    /// Makes the result of a node that only arranges a given value a given value of its own, which the host computes.
+    /// Returns whether it has the images of the batch.
+    fn give_part(&mut self, index: usize, result: ValueId, operand: ValueId) -> bool {
+        if self.images > 1 && self.shapes[result.0].first() != Some(&self.images) {
+            return false;
+        }
+        let mut inputs = self.graph.inputs.iter();
+        let own = inputs.find(|(_, value)| *value == operand).map(|(name, _)| name);
+        let own = own.or_else(|| self.encoding.results.get(&operand)).cloned();
+        let own = own.unwrap_or_else(|| format!("value_{}", operand.0));
+        let name = unique(&own, &mut self.encoding.names);
+        self.encoding.is_host[index] = true;
+        self.encoding.results.insert(result, name);
+        self.give(result);
+        true
+    }
+
+    fn reshape(&mut self, index: usize, result: ValueId, operand: ValueId) -> Step<()> {
         let shape = self.shapes[result.0].clone();
         let cut = || Error::Layout(format!("a reshape to {shape:?} cuts an axis of a tensor"));
         let value = match self.values[operand.0].clone() {
             Value::Constant => Value::Constant,
             Value::View(view) => {
-                let dims = reshaped(&view.dims, &shape).ok_or_else(cut)?;
-                Value::View(View { dims, ..view })
+                let dims = reshaped(&view.dims, &shape);
+                // A dimension of a given value is one of a layer's axes as a whole.
+                let own = &self.shapes[operand.0];
+                let is_cut = |atom: &Atom| matches!(atom.of, Whole::Dimension(dim) if own[dim] != atom.extent);
+                let is_cut = dims.as_ref().is_none_or(|dims| dims.iter().flatten().any(is_cut));
+                if is_cut && self.is_unread(operand) && self.give_part(index, result, operand) {
+                    return Ok(());
+                }
+                Value::View(View { dims: dims.ok_or_else(cut)?, ..view })
             }
             // A statistic has no dimensions of its own.
             Value::Function(function) if function.is_statistic => Value::Function(function),
@@ -356,9 +405,7 @@ impl Build<'_> {
         match self.values[value.0].clone() {
             Value::Constant => operator("its operand is a constant"),
             Value::View(view) => Ok(View { dims: self.resolved(&view), ..view }),
-            Value::Function(function) if function.is_statistic => operator(
-                "a reduction over channels is read by something else than a function of each element",
-            ),
+            Value::Function(function) if function.is_statistic => self.statistic(value, &function),
             // Readers read the bytes.
             Value::Function(function) if self.is_decoded(&function) => {
                 Ok(View { dims: self.resolved(&function.view), ..function.view })

@@ -46,13 +46,16 @@ pub fn is_clamp(graph: &Graph, nodes: &[usize]) -> bool {
     nodes.all(|node| is(&node.kind) && node.results.iter().all(|value| is_byte(graph, *value)))
 }
 
-/// What the host computes of the inputs: functions of each element of one input, which quantise it.
+/// What the host computes of the inputs: functions of each element of one input, which quantise it, and how parts of it are
+/// arranged.
 #[derive(Debug, Default)]
 pub struct Encoding {
     /// Whether each node is a part of it.
     pub is_host: Vec<bool>,
     /// The quantised inputs and their names.
     pub results: BTreeMap<ValueId, String>,
+    /// The names of inputs and results.
+    pub names: BTreeSet<String>,
 }
 
 /// What a value depends on.
@@ -85,7 +88,7 @@ impl Encoding {
                 }
             }
         }
-        let mut all = Self { is_host: vec![false; graph.nodes.len()], results: BTreeMap::new() };
+        let mut all = Self { is_host: vec![false; graph.nodes.len()], ..Self::default() };
         // Whether a value is read by nodes of the host only.
         let mut is_inner = vec![true; graph.types.len()];
         graph.outputs.iter().for_each(|(_, value)| is_inner[value.0] = false);
@@ -100,14 +103,13 @@ impl Encoding {
                 node.operands.iter().for_each(|operand| is_inner[operand.0] = false);
             }
         }
-        let mut names: BTreeSet<String> =
-            graph.inputs.iter().map(|(name, _)| name.clone()).collect();
+        all.names = graph.inputs.iter().map(|(name, _)| name.clone()).collect();
         let mut is_used = vec![false; graph.inputs.len()];
         for (_, result, number) in ends {
             let (name, value) = &graph.inputs[number];
             // The quantised input has its name, unless something else reads the input as well.
             let is_free = is_inner[value.0] && !std::mem::replace(&mut is_used[number], true);
-            let name = if is_free { name.clone() } else { unique(name, &mut names) };
+            let name = if is_free { name.clone() } else { unique(name, &mut all.names) };
             all.results.insert(result, name);
         }
         all

@@ -395,7 +395,7 @@ impl Build<'_> {
 
     /// The dimensions of a value whose view has been arranged as a source: those of the view, or the axes of a layer that
     /// rearranges it.
-    fn arranged_dims(
+    pub fn arranged_dims(
         &self,
         value: ValueId,
         (before, dims): (SourceId, Vec<Dimension>),
@@ -450,71 +450,6 @@ impl Build<'_> {
             padding: [0, 0],
             nodes: vec![node],
         }
-    }
-
-    /// A reduction: over channels a statistic, over rows and columns a pool.
-    pub fn reduce(
-        &mut self,
-        index: usize,
-        result: ValueId,
-        operand: ValueId,
-        axes: &[usize],
-    ) -> Step<()> {
-        let (view, cone) = match self.values[operand.0].clone() {
-            Value::Constant => return Ok(()),
-            Value::View(view) => (view, vec![]),
-            Value::Function(function) => (function.view, function.cone),
-        };
-        self.assign_default(view.source);
-        let dims = self.resolved(&view);
-        let reduced = || axes.iter().flat_map(|axis| &dims[*axis]);
-        let is_channels = reduced().all(|atom| atom.of == Whole::Axis(Axis::Channels));
-        if is_channels && reduced().next().is_some() {
-            let mut cone = cone;
-            cone.push(index);
-            let function = Function { view, cone, reduces: true, is_statistic: true };
-            self.values[result.0] = Value::Function(function);
-            return Ok(());
-        }
-        if reduced().any(|atom| matches!(atom.of, Whole::Images | Whole::Axis(Axis::Channels))) {
-            return operator("a reduction over images, or over channels and rows");
-        }
-        let view = self.whole(operand)?;
-        let dims = self.resolved(&view);
-        let of = groups(&dims);
-        let source = self.arrange(index, &view, [&of[0], &of[1], &of[2]])?;
-        let dims = self.arranged_dims(operand, (view.source, dims), source, &of);
-        let source = self.in_order(index, source);
-        let shape = self.shape(source);
-        let mut window = Window::POINT;
-        for (at, axis) in AXES[1..].iter().enumerate() {
-            let group = &of[at + 1];
-            if group.iter().all(|dim| axes.contains(dim)) {
-                let extent = along(shape, *axis);
-                (window.kernel[at], window.stride[at]) = (extent, extent);
-            } else if group.iter().any(|dim| axes.contains(dim)) {
-                return layout("a reduction over a part of an axis");
-            }
-        }
-        let output = Shape {
-            rows: shape.rows / window.kernel[0],
-            columns: shape.columns / window.kernel[1],
-            ..shape
-        };
-        let draft =
-            Draft { input: vec![source], ..self.draft(index, LayerOp::Pool(window), output) };
-        let made = self.layer(draft, result);
-        let mut left: Vec<Dimension> = vec![];
-        let keeps = self.shapes[result.0].len() == dims.len();
-        for (dim, atoms) in dims.into_iter().enumerate() {
-            match axes.contains(&dim) {
-                false => left.push(atoms),
-                true if keeps => left.push(vec![]),
-                true => {}
-            }
-        }
-        self.set(result, made, left);
-        Ok(())
     }
 
     /// Whether the last dimension of a view, rather than the second, is the channels of its source.

@@ -1,6 +1,7 @@
 //! Nodes of a graph in diagnostics and names.
 
 use irc_diag::Diagnostic;
+use irc_tl::{Graph, Node, NodeKind, Op};
 use std::collections::BTreeSet;
 
 /// A diagnostic at the node of an origin, which is `path` or `path: node`.
@@ -13,6 +14,21 @@ pub fn located(diagnostic: Diagnostic, origin: Option<&str>) -> Diagnostic {
         }
         None => diagnostic,
     }
+}
+
+/// The node of an origin as it is named in messages, or its path.
+pub fn label(origin: Option<&str>) -> Option<&str> {
+    origin.map(|origin| origin.split_once(": ").map_or(origin, |(_, node)| node))
+}
+
+/// The first of some nodes that reduces a dimension: of a softmax, of a norm.
+pub fn reduction<'g>(graph: &'g Graph, nodes: &[usize]) -> Option<&'g Node> {
+    let is_reduction = |node: &&Node| match &node.kind {
+        NodeKind::Op(Op::Reduce { .. }) => true,
+        NodeKind::Op(Op::Compute(compute)) => compute.reduction.is_some(),
+        _ => false,
+    };
+    nodes.iter().map(|node| &graph.nodes[*node]).find(is_reduction)
 }
 
 /// A name of one word: that of the node of an origin, or its path, or else `other`.

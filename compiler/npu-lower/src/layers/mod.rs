@@ -15,6 +15,7 @@ mod locate;
 mod pieces;
 mod product;
 mod readers;
+mod reduce;
 mod roles;
 mod source;
 mod trace;
@@ -27,7 +28,7 @@ pub(crate) use bytes::is_byte;
 use irc_diag::Diagnostic;
 use irc_npu_cost::{Network, Region, Span};
 use irc_tl::{Graph, ValueId};
-pub(crate) use locate::{located, unique, word};
+pub(crate) use locate::{located, reduction, unique, word};
 pub use pieces::{Pieces, stated_splits};
 pub(crate) use roles::roles;
 use std::collections::BTreeSet;
@@ -150,12 +151,19 @@ pub enum Filters {
     },
     /// Each output channel is one input channel of its group: 1 for the one of this number, and 0 for others.
     Single(Vec<u64>),
+    /// The only output channel is the sum of all that its windows read.
+    Sum,
 }
 
 impl Parameters {
     /// All channels of a value, of which `matrix` are the dimensions that are output and input channels.
     pub fn new(value: ValueId, matrix: Option<[usize; 2]>, count: u64) -> Self {
         Self { filters: Filters::Value { value, matrix }, channels: 0..count }
+    }
+
+    /// One output channel, the sum of all that its windows read.
+    pub fn sum() -> Self {
+        Self { filters: Filters::Sum, channels: 0..1 }
     }
 
     /// Output channels that are single input channels of their group.

@@ -1,6 +1,6 @@
 //! Values of a graph as functions of bytes.
 
-use irc_tl::{Graph, NodeKind, Op, Tensor, ValueId};
+use irc_tl::{Graph, NodeKind, Op, Reduction, Tensor, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::window;
@@ -97,7 +97,11 @@ impl<'g> Trace<'g> {
         }
         let (op, operands) = self.op(value)?;
         let found = match op {
-            Op::Reshape { .. } | Op::Transpose { .. } | Op::Broadcast { .. } | Op::Slice { .. } => {
+            Op::Reshape { .. }
+            | Op::Transpose { .. }
+            | Op::Broadcast { .. }
+            | Op::Slice { .. }
+            | Op::Reduce { kind: Reduction::Max, .. } => {
                 self.eval_within(operands[0], known, given, budget)?
             }
             Op::Compute(compute) if window::outside(compute).is_some() => {

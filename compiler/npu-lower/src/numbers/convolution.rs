@@ -2,11 +2,11 @@
 
 use super::chain::{Chain, Constant, Step, floats, input, spread};
 use super::{Given, Reader, Weights, limits};
-use crate::layers::Filters;
+use crate::layers::{Filters, Operand, Whole};
 use irc_npu::enums::DataSign;
 use irc_npu_emit::{Arithmetic, Numbers};
 use irc_tensor::Tensor;
-use irc_tl::{Binary, DType, Op, Rounding, Unary, ValueId};
+use irc_tl::{Binary, DType, Op, Reduction, Rounding, Unary, ValueId};
 use std::ops::Range;
 
 /// What follows an exact sum of integers, in this order.
@@ -114,24 +114,31 @@ impl Reader<'_> {
             return Err("its weights are results of layers".into());
         };
         let (value, matrix) = match &parameters.filters {
-            Filters::Value { value, matrix } => (*value, *matrix),
+            Filters::Value { value, matrix } => (Some(*value), *matrix),
+            Filters::Sum => (None, None),
             Filters::Single(channels) => {
                 let Range { start, end } = parameters.channels;
                 return self.each_channel(&channels[start as usize..end as usize]);
             }
         };
         let chain = Chain::of(self.trace, self.origin.result, &[]);
-        let Some((op @ (Op::Conv(_) | Op::Matmul { .. }), operands)) = self.trace.op(chain.from)
+        let Some((
+            op @ (Op::Conv(_) | Op::Matmul { .. } | Op::Reduce { kind: Reduction::Sum, .. }),
+            operands,
+        )) = self.trace.op(chain.from)
         else {
             return Err(
                 "its result is not quantised from a sum of products of 8-bit integers".into()
             );
         };
         let ending = Ending::of(&chain.steps, output)?;
-        let x = operands.iter().find(|operand| **operand != value);
+        let x = operands.iter().find(|operand| Some(**operand) != value);
         let shift = self.shift(*x.ok_or("it has no activation")?)?;
         let channels = parameters.channels.start as usize..parameters.channels.end as usize;
-        let (weight, sums) = self.weights(value, matrix)?;
+        let (weight, sums) = match value {
+            Some(value) => self.weights(value, matrix)?,
+            None => self.ones()?,
+        };
         let count = sums.as_ref().map_or(channels.len(), Vec::len);
         let of =
             |values: &[f64]| Ok::<_, String>(spread(values, count)?[channels.clone()].to_vec());
@@ -229,14 +236,13 @@ impl Reader<'_> {
                 let arithmetic = Arithmetic::Convolution { outside: 0, relu: ending.relu };
                 let (factor, zero) = (scale as f32, ending.zero as i32);
                 let numbers = Numbers { input, output, arithmetic, factor, zero, table: None };
-                // Constants without weights.
                 let count = self.layer.output.channels as usize;
                 let known = |tensor: Result<Tensor, irc_tensor::TensorError>| match tensor {
                     Ok(tensor) => Ok(Given::Known(tensor)),
                     Err(error) => Err(error.to_string()),
                 };
                 let weights = Weights {
-                    weight: known(Tensor::from_values::<i8>([count as i64, 0, 1], &[]))?,
+                    weight: self.weights_of_product(count)?,
                     scale: Given::Known(floats(&[1.0], count)?),
                     bias: Given::Known(floats(&[0.0], count)?),
                     offset: known(Tensor::from_values([count as i64], &vec![0_i32; count]))?,
@@ -244,6 +250,27 @@ impl Reader<'_> {
                 Ok((numbers, weights))
             }
             _ => Err("constants of channels follow a product of two results".into()),
+        }
+    }
+
+    /// The weights of a product of two values: none if they are results, which have constants only.
+    fn weights_of_product(&self, count: usize) -> Result<Given, String> {
+        let is_value = |operand: &&Operand| matches!(operand, Operand::Value { .. });
+        let given: Vec<&Operand> = self.origin.weights.iter().filter(is_value).collect();
+        match (given[..].first(), &self.origin.weights[..]) {
+            (None, _) => {
+                let none = Tensor::from_values::<i8>([count as i64, 0, 1], &[]);
+                none.map(Given::Known).map_err(|error| error.to_string())
+            }
+            (Some(Operand::Value { dims, .. }), [_]) => {
+                let mut atoms = dims.iter().flatten();
+                if atoms.any(|atom| atom.of == Whole::Images && atom.extent > 1) {
+                    return Err("what serves as its weights is given for each image".into());
+                }
+                let depth = self.input_channels() as i64 / self.layer.groups() as i64;
+                Ok(Given::Value([count as i64, depth, 1]))
+            }
+            _ => Err("its weights consist of a given value and others".into()),
         }
     }
 
@@ -270,6 +297,16 @@ impl Reader<'_> {
         }
     }
 
+    /// The weights of the sum of all that a window reads, as [`Self::weights`].
+    fn ones(&self) -> Result<(Given, Option<Vec<f64>>), String> {
+        let (depth, window) = (self.input_channels(), self.layer.window());
+        let area = (window.kernel[0] * window.kernel[1]) as usize;
+        let ones = vec![1_i8; depth * area];
+        let weight = Tensor::from_values([1, depth as i64, area as i64], &ones);
+        let weight = weight.map_err(|error| error.to_string())?;
+        Ok((Given::Known(weight), Some(vec![ones.len() as f64])))
+    }
+
     /// The weights `i8[K, C, R S]` of all output channels, and the sums of the weights of each.
     fn weights(
         &self,
@@ -289,8 +326,16 @@ impl Reader<'_> {
             None => "its weights are not known".to_owned(),
         })?;
         let values = tensor.to_f64();
-        if values.iter().any(|value| value.fract() != 0.0 || !(-128.0..=127.0).contains(value)) {
-            return Err("its weights are not 8-bit integers".into());
+        if values.iter().any(|value| value.fract() != 0.0) {
+            return Err("its weights are not integers".into());
+        }
+        let (low, high) = values
+            .iter()
+            .fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(*value), high.max(*value)));
+        if low < -128.0 || high > 127.0 {
+            return Err(format!(
+                "its weights minus their zero points are from {low} to {high}; those of the NPU are from -128 to 127"
+            ));
         }
         let shape: Vec<usize> = tensor.shape().iter().map(|extent| *extent as usize).collect();
         let window = self.layer.window();

@@ -11,14 +11,14 @@ mod pieces;
 mod single;
 mod vector;
 
-use crate::layers::{Layers, Operand, Origin, Trace, located};
+use crate::layers::{Layers, Operand, Origin, Trace, located, reduction};
 use chain::Chain;
 use irc_diag::Diagnostic;
 use irc_npu::enums::DataSign;
 use irc_npu_cost::{Layer, Op};
 use irc_npu_emit::Numbers;
 use irc_tensor::Tensor;
-use irc_tl::{DType, Graph, Node, NodeKind, ValueId};
+use irc_tl::{DType, Graph, ValueId};
 use std::collections::BTreeSet;
 
 /// The numbers of a layer.
@@ -45,13 +45,15 @@ pub struct Weights {
     pub offset: Given,
 }
 
-/// A tensor that the model contains, or an input of the graph.
+/// A tensor that the model contains, or that is given when it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
     /// Its elements.
     Known(Tensor),
-    /// The name of the input.
+    /// The name of an input of the graph.
     Input(String),
+    /// The shape of a value that the host gives ([`Boundary::weights`](crate::Boundary::weights)).
+    Value([i64; 3]),
 }
 
 impl Weights {
@@ -88,6 +90,7 @@ impl LayerNumbers {
             Given::Input(name) => {
                 Err(format!("only some channels of the input '{name}' are weights"))
             }
+            Given::Value(_) => Err("only some channels of a given value are weights".into()),
         };
         let weights = match &self.weights {
             Some(Weights { weight, scale, bias, offset }) => Some(Weights {
@@ -124,26 +127,15 @@ pub(crate) fn each(graph: &Graph, layers: &Layers) -> Vec<Result<LayerNumbers, D
     let of = |(index, origin): (usize, &Origin)| {
         let layer = &layers.network.nodes()[index].layer;
         let of = Reader { trace: &trace, layers, layer, origin };
+        // Not a function of each element, even where one element has the value that all have.
+        if let (Op::Pointwise, Some(node)) = (&layer.op, reduction(graph, &origin.nodes)) {
+            let why = "functions of each element do not add or compare channels on the NPU";
+            return Err(located(Diagnostic::error("layer-numbers", why), node.origin.as_deref()));
+        }
         let diagnostic = |why| Diagnostic::error("layer-numbers", why);
-        of.numbers().map_err(|why| match (&layer.op, reduction(graph, origin)) {
-            (Op::Pointwise, Some(node)) => {
-                let found = diagnostic("the NPU does not add or compare channels".into());
-                located(found, node.origin.as_deref())
-            }
-            _ => layers.locate(graph, index, diagnostic(why)),
-        })
+        of.numbers().map_err(|why| layers.locate(graph, index, diagnostic(why)))
     };
     layers.origins.iter().enumerate().map(of).collect()
-}
-
-/// The first node of a function that reduces a dimension: a softmax, a norm.
-fn reduction<'g>(graph: &'g Graph, origin: &Origin) -> Option<&'g Node> {
-    let is_reduction = |node: &&Node| match &node.kind {
-        NodeKind::Op(irc_tl::Op::Reduce { .. }) => true,
-        NodeKind::Op(irc_tl::Op::Compute(compute)) => compute.reduction.is_some(),
-        _ => false,
-    };
-    origin.nodes.iter().map(|node| &graph.nodes[*node]).find(is_reduction)
 }
 
 /// A layer whose numbers are read.

@@ -100,7 +100,8 @@ impl Reader<'_> {
         Ok(Numbers { input, output, arithmetic, factor, zero: zero as i32, table: None })
     }
 
-    fn input_channels(&self) -> usize {
+    /// The input channels of a convolution.
+    pub fn input_channels(&self) -> usize {
         match self.layer.op {
             irc_npu_cost::Op::Conv { channels, .. }
             | irc_npu_cost::Op::GroupedConv { channels, .. } => channels as usize,

@@ -63,7 +63,8 @@ impl Affine {
             | Op::Reshape { .. }
             | Op::Transpose { .. }
             | Op::Slice { .. }
-            | Op::Broadcast { .. } => of(read[0]),
+            | Op::Broadcast { .. }
+            | Op::Reduce { kind: Reduction::Max, .. } => of(read[0]),
             // All operands of a choice are chosen alike.
             Op::Compute(_) => read.iter().find_map(|part| of(*part)),
             Op::Binary(Binary::Add) => Some(of(read[0])?.plus(&of(read[1])?, 1.0)),
@@ -304,7 +305,17 @@ impl Reader<'_> {
             _ => false,
         };
         let chain = self.ending(&operands);
-        let Some((op, read)) = self.trace.op(chain.from).filter(|(op, _)| is_sum(op)) else {
+        let reduced = self.trace.op(chain.from);
+        if let Some((op @ Op::Reduce { kind, .. }, read)) = reduced
+            && !matches!(kind, Reduction::Sum | Reduction::Max)
+        {
+            let dtype = self.trace.graph.ty(read[0]).dtype;
+            let name = op.name();
+            return Err(format!(
+                "it is a {name} of {dtype}; the NPU adds integers, and takes maxima"
+            ));
+        }
+        let Some((op, read)) = reduced.filter(|(op, _)| is_sum(op)) else {
             return self.function();
         };
         if !self.trace.graph.ty(chain.from).dtype.is_integer() {

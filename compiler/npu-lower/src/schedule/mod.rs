@@ -38,7 +38,7 @@ pub struct Scheduled<'a> {
     pub tree: &'a Tree,
     /// Its cost, with the scheme of each layer.
     pub evaluation: &'a Evaluation,
-    /// The objective by which schemes were chosen.
+    /// The objective that selects the mappings of layers to cores.
     pub objective: Objective,
 }
 

@@ -221,3 +221,63 @@ pub fn attention(images: i64, [heads, depth, keys]: [i64; 3]) -> Module {
     let sums = net.apply("Transpose", &[&sums], &[], turn(), &sums);
     net.end(&Map { channels: heads * depth * keys, size: 1, ..sums }, 10)
 }
+
+/// Means and maxima over rows and columns, and over one of them, with the axes as attributes.
+pub fn reductions(images: i64, signed: bool) -> Module {
+    let (mut net, image) = Net::new(images, 32, signed);
+    let x = net.conv(&image, 16, [3, 2, 1], false);
+    let point = Map { size: 1, ..x.clone() };
+    let to = Map { scale: x.scale * 0.35, zero: x.zero - 9, ..point.clone() };
+    let mean = net.apply("ReduceMean", &[&x], &[], vec![ints("axes", &[2, 3])], &to);
+    let most = net.apply("GlobalMaxPool", &[&x], &[], vec![], &point);
+    let last = net.apply("ReduceMax", &[&x], &[], vec![ints("axes", &[-1, -2])], &point);
+    let [mean, most, last] = [mean, most, last].map(|y| net.conv(&y, 16, [1, 1, 1], false));
+    let gate = net.add(&mean, &most, false);
+    let gate = net.add(&gate, &last, false);
+    let gate = net.function("Sigmoid", &gate);
+    let to = Map { scale: x.scale * 0.7, ..x.clone() };
+    let y = net.apply("Mul", &[&x, &gate], &[], vec![], &to);
+    let to = Map { scale: y.scale * 0.5, ..y.clone() };
+    let columns = net.apply("ReduceMean", &[&y], &[], vec![ints("axes", &[3])], &to);
+    // Of another scale than its operand.
+    let to = Map { scale: columns.scale * 1.37, size: 1, ..columns.clone() };
+    let of = || vec![ints("axes", &[-2, 3]), Attribute::new("keepdims", AttributeValue::Int(0))];
+    let most = net.apply("ReduceMax", &[&columns], &[], of(), &to);
+    net.end(&most, 10)
+}
+
+/// Means over channels, which are read and of which a function is.
+pub fn channel_means(images: i64, signed: bool) -> Module {
+    let (mut net, image) = Net::new(images, 32, signed);
+    let x = net.conv(&image, 16, [3, 2, 1], false);
+    let to = Map { channels: 1, scale: x.scale * 0.3, zero: x.zero + 4, ..x.clone() };
+    let mean = net.apply("ReduceMean", &[&x], &[], vec![ints("axes", &[1])], &to);
+    let gate = net.function("Sigmoid", &mean);
+    let [one, other] =
+        [(&mean, 3), (&gate, 1)].map(|(y, kernel)| net.conv(y, 8, [kernel, 1, 1], false));
+    let both = net.concat(&[one, other]);
+    let to = Map { channels: 1, scale: both.scale * 0.3, ..both.clone() };
+    let of = vec![ints("axes", &[-3])];
+    let last = net.apply("ReduceMean", &[&both], &[], of, &to);
+    let last = net.conv(&last, 8, [3, 2, 1], true);
+    net.classify(&last, 10)
+}
+
+/// A reduction of a convolution's result.
+pub fn reduced(op: &str, axes: &[i64]) -> Module {
+    let (mut net, image) = Net::new(1, 32, false);
+    let x = net.conv(&image, 8, [3, 2, 1], false);
+    let y = net.apply(op, &[&x], &[], vec![ints("axes", axes)], &x);
+    net.values(&y)
+}
+
+/// A function of each element of a map and of its channels.
+pub fn over_channels(op: &str, last: &str) -> Module {
+    let (mut net, image) = Net::new(1, 32, false);
+    let x = net.conv(&image, 8, [3, 2, 1], false);
+    let float = net.dequantise(&x);
+    let over = net.node(op, &[&float], vec![ints("axes", &[1])]);
+    let float = net.node(last, &[&float, &over], vec![]);
+    let name = net.quantise(&float, &x);
+    net.values(&Map { name, ..x })
+}

@@ -113,7 +113,7 @@ impl<'n> Ready<'n> {
             machine: &machine,
             tree: &made.tree,
             evaluation: &made.evaluation,
-            objective: OBJECTIVE,
+            objective: made.mappings,
         };
         let found = computed(&of, (&*pieces.layers, &numbers, &boundary), given, &place);
         let written = schedule(&of).expect("a schedule");
@@ -201,6 +201,43 @@ fn channels_in_another_order_compute_the_scores_of_their_graphs() {
 fn functions_and_factors_of_channels_compute_the_scores_of_their_graphs() {
     agree("efficientnet", &blocks::efficientnet(1, false), 1, MESHES);
     agree("efficientnet", &blocks::efficientnet(4, true), 4, &[[2, 2]]);
+}
+
+#[test]
+fn reductions_compute_the_scores_of_their_graphs() {
+    agree("reductions", &blocks::reductions(1, false), 1, MESHES);
+    agree("reductions", &blocks::reductions(4, true), 4, &[[2, 2]]);
+    agree("means of channels", &blocks::channel_means(1, true), 1, MESHES);
+    agree("means of channels", &blocks::channel_means(4, false), 4, &[[2, 2]]);
+}
+
+#[test]
+fn reductions_that_the_npu_does_not_have_are_named() {
+    let check = |op: &str, axes: &[i64], expected: &str| {
+        let graph = nets::graph(&blocks::reduced(op, axes));
+        let found = layers(&graph).and_then(|found| numbers(&graph, &found));
+        let found = found.expect_err("no numbers");
+        let texts: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
+        let is_named = |text: &&str| text.contains(&format!("{op} '")) && text.contains(expected);
+        assert!(texts.iter().all(is_named) && texts.len() == 1, "{op} {axes:?}: {texts:#?}");
+    };
+    check("ReduceMax", &[1], "is over channels; the NPU does not compare them");
+    check("ReduceMax", &[1, 2], "a reduction over channels and others");
+    check("ReduceMean", &[1, 2], "a reduction over channels and others");
+    check("ReduceMin", &[2, 3], "it is a reduce_min of f32");
+}
+
+/// A maximum of channels is no function of each element, although it is the element if all have one value.
+#[test]
+fn functions_of_channels_have_no_numbers() {
+    for (op, last) in [("ReduceMax", "Sub"), ("ReduceMean", "Sub"), ("ReduceMax", "Add")] {
+        let graph = nets::graph(&blocks::over_channels(op, last));
+        let found = layers(&graph).unwrap_or_else(|found| panic!("{op}: {found:#?}"));
+        let found = numbers(&graph, &found).expect_err("no numbers");
+        let texts: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
+        let [text] = texts[..] else { panic!("{texts:#?}") };
+        assert!(text.starts_with(op) && text.contains("do not add or compare channels"), "{text}");
+    }
 }
 
 #[test]

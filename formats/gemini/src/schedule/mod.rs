@@ -71,7 +71,7 @@ pub struct Schedule {
     pub target: Option<String>,
     /// The resource allocation tree that it follows, in SET's text form, as irc writes it.
     pub tree: Option<String>,
-    /// What it minimises, as irc writes it, if that is not energy times delay.
+    /// The objective that selects its mappings of layers to cores, as irc writes it, if that is not energy times delay.
     pub objective: Option<String>,
     /// The windows of its layers, as irc writes them.
     pub windows: Option<Vec<LayerWindow>>,

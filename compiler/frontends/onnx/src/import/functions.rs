@@ -2,7 +2,7 @@
 
 use crate::operator::canonical;
 use irc_common_format::model::{Attribute, AttributeValue, Function, Graph, Module, Node, Schema};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How calls of a module's functions are imported.
@@ -16,6 +16,9 @@ pub enum Calls {
     Outlined,
 }
 
+/// Maximum number of nodes of all calls: the number may grow exponentially with the size of a file.
+pub(crate) const MAX_NODES: usize = 250_000;
+
 /// The functions of a module.
 pub(crate) struct Functions<'m> {
     by_name: BTreeMap<(String, String, String), &'m Function>,
@@ -26,6 +29,8 @@ pub(crate) struct Functions<'m> {
     /// Functions with a call that could not be outlined: they are not tried again, as bodies may have
     /// calls in turn.
     inlined: RefCell<BTreeSet<usize>>,
+    /// The number of nodes of all calls so far.
+    nodes: Cell<usize>,
     /// Whether control inputs order nodes.
     pub(crate) control: bool,
 }
@@ -44,6 +49,7 @@ impl<'m> Functions<'m> {
             schema: module.schema,
             outline: calls == Calls::Outlined,
             inlined: RefCell::default(),
+            nodes: Cell::default(),
             control,
         }
     }
@@ -56,6 +62,12 @@ impl<'m> Functions<'m> {
     /// Inlines further calls of a function.
     pub(crate) fn inline(&self, place: usize) {
         self.inlined.borrow_mut().insert(place);
+    }
+
+    /// Counts the nodes of a call; whether those of all calls are at most [`MAX_NODES`].
+    pub(crate) fn enter(&self, function: &Function) -> bool {
+        self.nodes.set(self.nodes.get().saturating_add(function.nodes.len()));
+        self.nodes.get() <= MAX_NODES
     }
 
     /// The index of a function in its module.

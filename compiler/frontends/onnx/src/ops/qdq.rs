@@ -28,6 +28,7 @@ const FORMS: &[Form] = &[
     form("GlobalAveragePool", MICROSOFT, "QLinearGlobalAveragePool", 1),
     Form { version: 10, ..form("MatMul", ONNX, "QLinearMatMul", 2) },
     form("Mul", MICROSOFT, "QLinearMul", 2),
+    form("ReduceMean", MICROSOFT, "QLinearReduceMean", 1),
 ];
 
 const fn form(
@@ -46,7 +47,16 @@ pub(super) fn has(name: &str) -> bool {
 
 /// Operators that only choose elements of their first operand, and of which the order of integers is that of the numbers
 /// that they stand for.
-const CHOICES: &[&str] = &["Flatten", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"];
+const CHOICES: &[&str] = &[
+    "Flatten",
+    "GlobalMaxPool",
+    "MaxPool",
+    "ReduceMax",
+    "Reshape",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+];
 
 /// Integers with their scale and zero point.
 struct Quantised {
@@ -99,6 +109,10 @@ fn computed(cx: &mut Context<'_>, op: &Producer) -> Result<Option<Vec<ValueId>>,
     inputs.extend([Some(scale), Some(zero)]);
     if form.op == "Conv" {
         inputs.extend(bias.map(Some));
+    }
+    if form.op == "ReduceMean" {
+        // Its axes.
+        inputs.push(op.inputs.get(1).copied().flatten());
     }
     let Some(operator) = find(form.domain, form.integers) else { return Ok(None) };
     let results = lowered(cx, op, &inputs, |cx| {

@@ -46,10 +46,10 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("ArgMin", &[1, 11, 12, 13], |cx| arg(cx, Reduction::Min)),
 ];
 
-/// The kind of reduction.
-struct Over {
-    axes: Vec<usize>,
-    keep_dims: bool,
+/// What is reduced.
+pub(super) struct Over {
+    pub axes: Vec<usize>,
+    pub keep_dims: bool,
 }
 
 impl Over {
@@ -60,11 +60,11 @@ impl Over {
 
 /// Axes are an attribute, then an input: for the sum from version 13 on, for others from 18. By default
 /// all axes are reduced, or none if the node states so.
-fn over(cx: &Context<'_>, x: ValueId) -> Result<Over, LowerError> {
+pub(super) fn over(cx: &Context<'_>, x: ValueId, input: usize) -> Result<Over, LowerError> {
     let rank = cx.b.rank(x);
     let given = match cx.ints("axes")? {
         Some(axes) => Some(axes),
-        None => cx.constant_ints(1)?,
+        None => cx.constant_ints(input)?,
     };
     let axes = given.unwrap_or_default();
     let keep_dims = cx.int_or("keepdims", 1)? != 0;
@@ -78,14 +78,14 @@ fn over(cx: &Context<'_>, x: ValueId) -> Result<Over, LowerError> {
 
 fn plain(cx: &mut Context<'_>, kind: Reduction) -> Lowered {
     let x = cx.input(0)?;
-    let over = over(cx, x)?;
+    let over = over(cx, x, 1)?;
     one(cx.b.reduce(kind, x, &over.axes, over.keep_dims))
 }
 
 /// The extreme of no elements is the identity of the reduction.
 fn extreme(cx: &mut Context<'_>, kind: Reduction) -> Lowered {
     let x = cx.input(0)?;
-    let over = over(cx, x)?;
+    let over = over(cx, x, 1)?;
     if cx.dtype(x) == DType::Bool {
         let bytes = cx.b.cast(x, DType::U8)?;
         let result = extreme_of(cx.b, kind, bytes, &over)?;
@@ -111,7 +111,7 @@ fn composed(
     formula: impl FnOnce(&mut Builder, ValueId, &Over) -> Built,
 ) -> Lowered {
     let x = cx.input(0)?;
-    let over = over(cx, x)?;
+    let over = over(cx, x, 1)?;
     let dtype = cx.dtype(x);
     let computed = match dtype {
         DType::F16 | DType::BF16 => DType::F32,

@@ -6,7 +6,8 @@
 //! zero.
 use super::{
     super::team::when,
-    Emit, FRAGMENT, Infallible, Lanes, Place, Range, SHARED_BYTES, Tiles, arith,
+    Emit, FRAGMENT, Infallible, Lanes, Range, SHARED_BYTES, Tiles, arith,
+    shares::Item,
     window::{CHUNK, Window},
 };
 use crate::kernel::emit::first_result;
@@ -92,8 +93,8 @@ struct Side<'t, 'c, 'a> {
 
 impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
     /// One tile.
-    pub(super) fn tile(&self, e: Emit<'c, 'a>, place: &Place<'c, 'a>, range: &Range<'c, 'a>) {
-        let tiles = self.tiles;
+    pub(super) fn tile(&self, e: Emit<'c, 'a>, item: &Item<'_, 'c, 'a>) {
+        let (tiles, place, range) = (self.tiles, &item.place, &item.range);
         let firsts = [place.row, place.column];
         let sides = [0, 1].map(|side| Side {
             window: &self.windows[side],
@@ -132,14 +133,11 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
             Ok(self.multiply(e, &sides, stage, sums))
         });
         tiles.call(e, "irc_gpu_copies_wait_0", &[], &[]);
-        let (row, column) = self.warp(e);
-        for (number, sums) in sums.chunks(FRAGMENT).enumerate() {
-            let wide = across / WARP_COLUMNS;
-            let (i, j) = (number as i64 / wide, number as i64 % wide);
-            let (row, column) = (e.offset(row, 16 * i), e.offset(column, WARP_COLUMNS * j));
-            let at = (tiles.team.thread, row, column);
-            tiles.finish(e, (place, range), at, sums);
-        }
+        let wide = across / WARP_COLUMNS;
+        tiles.finish(e, item, &sums, |e, thread, number| {
+            let (row, column) = self.warp(e, thread);
+            (e.offset(row, 16 * (number / wide)), e.offset(column, WARP_COLUMNS * (number % wide)))
+        });
     }
 
     /// The number of blocks of summands.
@@ -168,6 +166,10 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
         // Chunks of what is contiguous in memory.
         let row = if along { DEPTH / CHUNK } else { side.lines / CHUNK };
         let summands = tiles.summands();
+        // Whether all rows are in the factor, and all of each.
+        let (lines_fill, summands_fill) = (side.limit % side.lines == 0, summands % DEPTH == 0);
+        let (has_all_rows, is_whole_row) =
+            if along { (lines_fill, summands_fill) } else { (summands_fill, lines_fill) };
         for turn in 0..chunks / tiles.threads {
             let number = e.offset(tiles.team.thread, turn * tiles.threads);
             let (own, chunk) = (
@@ -180,16 +182,23 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
                 true => ((e.add(side.first, own), side.limit), (e.add(summand, moved), summands)),
                 false => ((e.add(summand, own), summands), (e.add(side.first, moved), side.limit)),
             };
-            let inside = e.compare(ULT, at, e.index(end));
-            let left = e.binary(arith::SUBI, e.index(limit), first);
-            let left = e.min(e.max(left, e.index(0)), e.index(CHUNK));
             let index = irc_mlir::Type::index(e.context);
-            let left = e.op(arith::SELECT, &[inside, left, e.index(0)], index);
+            let mut left = e.index(CHUNK);
+            if !is_whole_row {
+                let rest = e.binary(arith::SUBI, e.index(limit), first);
+                left = e.min(e.max(rest, e.index(0)), left);
+            }
+            if !has_all_rows {
+                let inside = e.compare(ULT, at, e.index(end));
+                left = e.op(arith::SELECT, &[inside, left, e.index(0)], index);
+            }
             let bytes = e.op(arith::INDEX_CAST, &[e.scale(left, 2)], e.int(32));
-            let element = e.add(e.scale(at, window.stride()), first);
-            let is_there = e.compare(0, left, e.index(0));
-            // Nothing is read at an address of no bytes, which may be anywhere.
-            let element = e.op(arith::SELECT, &[is_there, e.index(0), element], index);
+            let mut element = e.add(e.scale(at, window.stride()), first);
+            if !(is_whole_row && has_all_rows) {
+                // Nothing is read at an address of no bytes, which may be anywhere.
+                let is_none = e.compare(0, left, e.index(0));
+                element = e.op(arith::SELECT, &[is_none, e.index(0), element], index);
+            }
             let from = e.add(side.address, e.scale(element, 2));
             let chunk = swizzled(e, along, own, chunk);
             let to = e.add(e.scale(own, row * CHUNK * 2), e.scale(chunk, CHUNK * 2));
@@ -199,8 +208,8 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
     }
 
     /// The first row and column of a warp in the tile.
-    fn warp(&self, e: Emit<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>) {
-        let warp = e.binary(arith::DIVUI, self.tiles.team.thread, e.index(32));
+    fn warp(&self, e: Emit<'c, 'a>, thread: Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>) {
+        let warp = e.binary(arith::DIVUI, thread, e.index(32));
         let across = e.index(self.shape.across);
         let (row, column) =
             (e.binary(arith::DIVUI, warp, across), e.binary(arith::REMUI, warp, across));
@@ -255,7 +264,7 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
         stage: Value<'c, 'a>,
         sums: &[Value<'c, 'a>],
     ) -> Vec<Value<'c, 'a>> {
-        let (row, column) = self.warp(e);
+        let (row, column) = self.warp(e, self.tiles.team.thread);
         let (down, across) =
             (self.shape.rows / self.shape.down, self.shape.columns / self.shape.across);
         let fragments = across / WARP_COLUMNS;

@@ -9,8 +9,8 @@
 //!
 //! Tensor maps are written by the kernel itself, as the addresses of operands are known only there.
 use super::{
-    super::team::when, Device, Emit, FRAGMENT, FRAGMENT_BYTES, FRAGMENT_COLUMNS, Infallible, Lanes,
-    Place, Range, Schedule, Tiles, ULT, arith, extent, shares::Item, window::Window,
+    super::team::when, Device, Emit, FRAGMENT_BYTES, FRAGMENT_COLUMNS, Infallible, Lanes, Place,
+    Range, Schedule, Tiles, ULT, arith, extent, shares::Item, window::Window,
 };
 use crate::kernel::emit::first_result;
 use irc_mlir::{OperationLike, Value};
@@ -279,7 +279,6 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
     ) -> Value<'c, 'a> {
         let tiles = self.tiles;
         let thread = tiles.team.thread;
-        let blocks = self.blocks(e, &item.range);
         let group = e.binary(arith::DIVUI, thread, e.index(128));
         let lane = e.binary(arith::REMUI, thread, e.index(32));
         let zero = e.float(0.0, e.f32(), Lanes::Scalar);
@@ -293,9 +292,10 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
             transposed[0],
             transposed[1]
         );
-        let bounds = (e.index(0), blocks, 1);
+        let end = e.add(number, self.blocks(e, &item.range));
+        let bounds = (number, end, 1);
         let Ok(sums) = e.for_each::<Infallible>(bounds, &vec![zero; count], |e, block, sums| {
-            let (address, [full, empty], parity) = self.stage(e, barriers, e.add(number, block));
+            let (address, [full, empty], parity) = self.stage(e, barriers, block);
             tiles.call(e, "irc_gpu_phase_wait", &[full, parity], &[]);
             let left = e.add(address, e.scale(group, GROUP_ROWS * ROW_BYTES));
             let right = e.offset(address, ROWS * ROW_BYTES);
@@ -308,14 +308,12 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
             });
             Ok(call.results().map(Into::into).collect())
         });
-        let (place, range, thread) = item.again(e, tiles);
         // A warp has 16 rows of all columns.
-        let row = e.scale(e.binary(arith::DIVUI, thread, e.index(32)), 16);
-        for (at, sums) in sums.chunks(FRAGMENT).enumerate() {
-            let column = e.index(at as i64 * FRAGMENT_COLUMNS);
-            tiles.finish(e, (&place, &range), (thread, row, column), sums);
-        }
-        e.add(number, blocks)
+        tiles.finish(e, item, &sums, |e, thread, number| {
+            let row = e.scale(e.binary(arith::DIVUI, thread, e.index(32)), 16);
+            (row, e.index(number * FRAGMENT_COLUMNS))
+        });
+        end
     }
 }
 

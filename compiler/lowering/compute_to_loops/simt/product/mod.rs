@@ -10,6 +10,7 @@
 pub(super) mod attention;
 mod copied;
 mod division;
+mod fragments;
 pub mod groups;
 mod shares;
 mod staged;
@@ -21,9 +22,9 @@ use super::{
         nest::{Nest, Writer},
     },
     Device, Emit, Infallible, Lanes, arith, func,
-    team::{Team, extent, indices, is_in_shared_memory, product, shared_memory, shared_type, when},
+    team::{Team, extent, indices, is_in_shared_memory, product, shared_memory, when},
 };
-use crate::kernel::emit::Buffer;
+use crate::kernel::emit::{Buffer, first_result};
 use copied::{Copied, Shape};
 use division::{Division, Size};
 use groups::Grouped;
@@ -49,11 +50,15 @@ pub const COPIES: &str = "cp.async.";
 
 /// Sums that a lane holds of a part of the result of 16 rows and 32 columns, a fragment, and the bytes of all of them.
 const FRAGMENT: usize = 16;
+const FRAGMENT_ROWS: i64 = 16;
 const FRAGMENT_COLUMNS: i64 = 32;
-const FRAGMENT_BYTES: i64 = 16 * FRAGMENT_COLUMNS * 4;
+const FRAGMENT_BYTES: i64 = FRAGMENT_ROWS * FRAGMENT_COLUMNS * 4;
 
 /// The minimum number of summands of a share of a tile.
 const MIN_PART: i64 = 256;
+
+/// The most blocks of summands whose loop may be unrolled.
+const MAX_UNROLLED: i64 = 4;
 
 /// The maximum number of equal parts of a tile.
 const MAX_PARTS: i64 = 16;
@@ -277,6 +282,8 @@ pub(super) struct Tiles<'w, 'n, 'c, 'a> {
     /// The threads that compute tiles.
     team: Team<'c, 'a>,
     threads: i64,
+    /// Whether these are threads of all blocks of a grid.
+    is_grid: bool,
     /// The first byte of shared memory for fragments.
     fragments: i64,
     /// Rows and columns of a tile.
@@ -316,7 +323,9 @@ pub(super) fn emit<'c: 'a, 'a>(
         false => schedule.workers / 32 * (SHARED_BYTES - FRAGMENT_BYTES),
     };
     let (threads, tile) = (schedule.workers, schedule.tile);
-    let tiles = Tiles { product, writer, team: workers, threads, fragments, tile, division };
+    let is_grid = device.is_grid;
+    let tiles =
+        Tiles { product, writer, team: workers, threads, is_grid, fragments, tile, division };
     on_part(e, team, works, device, |e| tiles.emit(e, &schedule, device));
     if let Some((division, partial)) = division {
         team.wait(e);
@@ -382,7 +391,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let copied = Copied { tiles: self, shape: *shape, half: *half, windows };
         let fast = |e: Emit<'c, 'a>| {
             self.each(e, schedule, &[], |e, item, _| {
-                copied.tile(e, &item.place, &item.range);
+                copied.tile(e, item);
                 vec![]
             });
             Ok::<_, Infallible>(vec![])
@@ -419,25 +428,48 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         at: (Value<'c, 'a>, Value<'c, 'a>),
         sum: Value<'c, 'a>,
     ) {
-        let (row, column) = (e.add(place.row, at.0), e.add(place.column, at.1));
-        let inside = e.binary(
-            arith::ANDI,
-            e.compare(ULT, row, e.index(self.count(1))),
-            e.compare(ULT, column, e.index(self.count(2))),
-        );
-        when(e, inside, |e| {
-            let store = |e| self.store(e, [place.outer, row, column], sum);
-            match (range.place, &self.division) {
-                (Some(number), Some((_, partial))) => {
-                    let keep = |e| self.keep(e, *partial, (number, at), sum);
-                    match range.is_whole {
-                        None => keep(e),
-                        Some(is_whole) => either(e, is_whole, store, keep),
-                    }
-                }
-                _ => store(e),
-            }
+        self.when_inside(e, place, at, |e| self.use_sum(e, (place, range), at, sum));
+    }
+
+    /// Runs something if a row and column of a tile are in the result.
+    fn when_inside(
+        &self,
+        e: Emit<'c, 'a>,
+        place: &Place<'c, 'a>,
+        (row, column): (Value<'c, 'a>, Value<'c, 'a>),
+        body: impl FnOnce(Emit<'c, 'a>),
+    ) {
+        let starts = [e.add(place.row, row), e.add(place.column, column)];
+        let checks = starts.into_iter().enumerate().filter_map(|(side, at)| {
+            let count = self.count(1 + side);
+            (count % self.tile[side] != 0).then(|| e.compare(ULT, at, e.index(count)))
         });
+        match checks.reduce(|both, check| e.binary(arith::ANDI, both, check)) {
+            Some(inside) => when(e, inside, body),
+            None => body(e),
+        }
+    }
+
+    /// Uses the sum at a row and column of a tile that are in the result.
+    fn use_sum(
+        &self,
+        e: Emit<'c, 'a>,
+        (place, range): (&Place<'c, 'a>, &Range<'c, 'a>),
+        at: (Value<'c, 'a>, Value<'c, 'a>),
+        sum: Value<'c, 'a>,
+    ) {
+        let (row, column) = (e.add(place.row, at.0), e.add(place.column, at.1));
+        let store = |e| self.store(e, [place.outer, row, column], sum);
+        match (range.place, &self.division) {
+            (Some(number), Some((_, partial))) => {
+                let keep = |e| self.keep(e, *partial, (number, at), sum);
+                match range.is_whole {
+                    None => keep(e),
+                    Some(is_whole) => either(e, is_whole, store, keep),
+                }
+            }
+            _ => store(e),
+        }
     }
 
     /// Computes and stores the element of the result of a sum.
@@ -447,47 +479,25 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         self.writer.store(e, &at, value);
     }
 
-    /// Uses the sums of a fragment, 16 rows and 32 columns from a place of the tile on: of a lane, for each 8 columns, two
-    /// neighbours at twice its number modulo 4, in the row of a quarter of its number, and two 8 rows below.
-    ///
-    /// They go through shared memory, so that neighbouring lanes have neighbouring elements, and one loop has them all.
-    fn finish(
-        &self,
-        e: Emit<'c, 'a>,
-        at: (&Place<'c, 'a>, &Range<'c, 'a>),
-        (thread, row, column): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
-        sums: &[Value<'c, 'a>],
-    ) {
-        let (by_warp, by_four) = (e.index(32), e.index(4));
-        let lane = e.binary(arith::REMUI, thread, by_warp);
-        let warp = e.binary(arith::DIVUI, thread, by_warp);
-        let start = e.offset(self.team.shared, self.fragments);
-        let start = e.add(start, e.scale(warp, FRAGMENT_BYTES));
-        let count = 16 * FRAGMENT_COLUMNS;
-        let ty = shared_type(e.context, count, e.f32());
-        let memref = e.op(memref::VIEW, &[shared_memory(e), start], ty);
-        let own = Buffer { memref, element: e.f32() };
-        // Columns are permuted by row, so that lanes access different banks.
-        let place = |e: Emit<'c, 'a>, row: Value<'c, 'a>, column: Value<'c, 'a>| {
-            let quarter = e.binary(arith::DIVUI, row, e.index(4));
-            let low = e.scale(e.binary(arith::REMUI, row, e.index(4)), 8);
-            let mask = e.add(low, e.binary(arith::REMUI, quarter, e.index(2)));
-            e.add(e.scale(row, FRAGMENT_COLUMNS), e.binary(arith::XORI, column, mask))
-        };
-        let group = e.binary(arith::DIVUI, lane, by_four);
-        let pair = e.scale(e.binary(arith::REMUI, lane, by_four), 2);
-        self.wait_in_warp(e);
-        for (number, sum) in sums.iter().enumerate() {
-            let (block, half, next) = (number as i64 / 4, number as i64 / 2 % 2, number as i64 % 2);
-            let at = place(e, e.offset(group, 8 * half), e.offset(pair, 8 * block + next));
-            e.store(*sum, own, at, Lanes::Scalar, None);
+    /// The number of the thread in its team, of which LLVM does not know that.
+    fn thread_again(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
+        if !self.is_grid {
+            return self.again(e, self.team.thread);
         }
-        self.wait_in_warp(e);
-        let Ok(_) = e.for_each::<Infallible>((e.index(0), e.index(16), 1), &[], |e, line, _| {
-            let sum = e.load(own, place(e, line, lane));
-            self.sink(e, at, (e.add(row, line), e.add(column, lane)), sum);
-            Ok(vec![])
-        });
+        first_result(self.call(e, "irc_gpu_thread", &[], &[MlirType::index(e.context)]))
+    }
+
+    /// A number, of which LLVM does not know that: what is computed from it is computed where it is, and not before.
+    fn again(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Value<'c, 'a> {
+        let index = MlirType::index(e.context);
+        first_result(self.call(e, "irc_gpu_again", &[number], &[index]))
+    }
+
+    /// A number that is known only when the kernel runs. NVIDIA's assembler otherwise unrolls loops, those of 32 iterations
+    /// completely, so that they need more registers than there are.
+    fn unknown(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Value<'c, 'a> {
+        let index = MlirType::index(e.context);
+        e.add(number, first_result(self.call(e, "irc_gpu_zero", &[], &[index])))
     }
 
     /// The lanes of a warp wait for each other.

@@ -1,7 +1,7 @@
 //! The loop over tiles, or over shares of them, and the sums of shares.
 use super::{
-    super::team::when, Division, Emit, Infallible, Lanes, Place, Range, Schedule, Team, Tiles, ULT,
-    arith, ceil_div, indices,
+    super::team::when, Division, Emit, Infallible, Lanes, MAX_UNROLLED, Place, Range, Schedule,
+    Team, Tiles, ULT, arith, ceil_div, indices,
 };
 use crate::kernel::emit::{Buffer, first_result};
 use irc_mlir::{Type as MlirType, Value};
@@ -19,11 +19,17 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let Some(division) = &schedule.division else {
             let [outer, down, across] = self.numbers(schedule.tile);
             let bounds = (self.team.team, e.index(outer * down * across), self.team.teams);
-            let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
-                let place = self.place(e, schedule.tile, number);
+            let find = |e: Emit<'c, 'a>, number, _| {
                 let (first, end) = (e.index(0), e.index(self.summands()));
                 let range = Range { first, end, place: None, is_whole: None };
-                Ok(tile(e, &Item { place, range, share: None }, carried))
+                (self.place(e, schedule.tile, number), range)
+            };
+            let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
+                let (place, mut range) = find(e, number, number);
+                if self.summands() > MAX_UNROLLED * schedule.depth {
+                    range.end = self.unknown(e, range.end);
+                }
+                Ok(tile(e, &Item { place, range, share: (number, number), find: &find }, carried))
             });
             return;
         };
@@ -33,9 +39,6 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         // A block runs workers, each of which has whole tiles, and then its shares. Bounds are computed when a tile is done,
         // so that they take no registers until then.
         let index = MlirType::index(e.context);
-        let value = |e: Emit<'c, 'a>, name: &str, operands: &[Value<'c, 'a>]| {
-            first_result(self.call(e, name, operands, &[index]))
-        };
         let several = Some(division).filter(|division| !division.has_one_share());
         let workers = division.workers;
         when(e, e.compare(ULT, self.team.team, e.index(workers)), |e| {
@@ -49,13 +52,14 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
                     None => (e.index(0), rest),
                 };
                 let (place, range) = find(e, worker, number);
-                let item = Item { place, range, share: Some((worker, number, &find)) };
+                let item = Item { place, range, share: (worker, number), find: &find };
                 let carried = tile(e, &item, rest);
-                let worker = value(e, "irc_gpu_again", &[worker]);
-                let other = e.add(worker, value(e, "irc_gpu_teams", &[]));
+                let worker = self.again(e, worker);
+                let teams = first_result(self.call(e, "irc_gpu_teams", &[], &[index]));
+                let other = e.add(worker, teams);
                 let mut next = vec![other];
                 if let Some(division) = several {
-                    let following = e.offset(value(e, "irc_gpu_again", &[number]), 1);
+                    let following = e.offset(self.again(e, number), 1);
                     let has_more = e.compare(ULT, following, count_of(e, division, worker));
                     let select = |yes, no| e.op(arith::SELECT, &[has_more, yes, no], index);
                     next = vec![select(worker, other), select(following, e.index(0))];
@@ -199,28 +203,20 @@ type Find<'f, 'c, 'a> =
 pub(super) struct Item<'f, 'c, 'a> {
     pub(super) place: Place<'c, 'a>,
     pub(super) range: Range<'c, 'a>,
-    /// The worker and its number of the share, if tiles are divided, and how they are found.
-    share: Option<(Value<'c, 'a>, Value<'c, 'a>, &'f Find<'f, 'c, 'a>)>,
+    /// The worker and its number of the share, or the number of the tile twice, and how they are found.
+    share: (Value<'c, 'a>, Value<'c, 'a>),
+    find: &'f Find<'f, 'c, 'a>,
 }
 
 impl<'c: 'a, 'a> Item<'_, 'c, 'a> {
-    /// The place and summands, and the number of the thread. If tiles are divided, they are computed again, so that neither
-    /// they nor what depends on them take registers until then.
+    /// The place and summands, computed again, so that neither they nor what depends on them take registers until then.
     pub(super) fn again(
         &self,
         e: Emit<'c, 'a>,
         tiles: &Tiles<'_, '_, 'c, 'a>,
-    ) -> (Place<'c, 'a>, Range<'c, 'a>, Value<'c, 'a>) {
-        let Some((worker, number, find)) = self.share else {
-            return (self.place, self.range, tiles.team.thread);
-        };
-        let index = MlirType::index(e.context);
-        let value = |name: &str, operands: &[Value<'c, 'a>]| {
-            first_result(tiles.call(e, name, operands, &[index]))
-        };
-        let [worker, number] = [worker, number].map(|it| value("irc_gpu_again", &[it]));
-        let (place, range) = find(e, worker, number);
-        (place, range, value("irc_gpu_thread", &[]))
+    ) -> (Place<'c, 'a>, Range<'c, 'a>) {
+        let (worker, number) = (tiles.again(e, self.share.0), tiles.again(e, self.share.1));
+        (self.find)(e, worker, number)
     }
 }
 

@@ -7,16 +7,28 @@ use std::sync::Arc;
 
 impl Graph {
     /// Removes the nodes and symbols that no output and no check uses, including those of nested
-    /// graphs. Inputs and values are unchanged.
+    /// graphs. Inputs and values are unchanged, and calls that share a graph still do.
     pub fn prune(&mut self) {
+        self.prune_with(&mut BTreeMap::new());
+    }
+
+    fn prune_with(&mut self, functions: &mut Functions) {
         for node in &mut self.nodes {
             match &mut node.kind {
                 NodeKind::If { then, otherwise } => {
-                    then.prune();
-                    otherwise.prune();
+                    then.prune_with(functions);
+                    otherwise.prune_with(functions);
                 }
-                NodeKind::Loop { body, .. } => body.prune(),
-                NodeKind::Call { body, .. } => Arc::make_mut(body).prune(),
+                NodeKind::Loop { body, .. } => body.prune_with(functions),
+                NodeKind::Call { body, .. } => {
+                    let address = Arc::as_ptr(body) as usize;
+                    if !functions.contains_key(&address) {
+                        let mut pruned = Graph::clone(body);
+                        pruned.prune_with(functions);
+                        functions.insert(address, [body.clone(), Arc::new(pruned)]);
+                    }
+                    body.clone_from(&functions[&address][1]);
+                }
                 NodeKind::Constant(_)
                 | NodeKind::Op(_)
                 | NodeKind::Algorithm(_)
@@ -42,6 +54,10 @@ impl Graph {
         self.symbols.retain(|symbol| symbols.contains(&symbol.name));
     }
 }
+
+/// The graphs of calls, before and after, by the address before. Both exist as long as the table, so that no other graph
+/// has the address.
+type Functions = BTreeMap<usize, [Arc<Graph>; 2]>;
 
 struct Needs<'g> {
     graph: &'g Graph,

@@ -2,7 +2,7 @@
 
 use super::{MAX_DEPTH, Scope, diagnostic};
 use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
-use crate::import::functions;
+use crate::import::functions::{self, MAX_NODES};
 use crate::import::meaning::inputs_of;
 use crate::item::Item;
 use crate::operator::canonical;
@@ -20,9 +20,13 @@ impl<'m> Scope<'m> {
         function: &'m Function,
         path: &Path<'_>,
     ) -> Result<(), Vec<NodeDiagnostic>> {
+        let invalid =
+            |message| Err(vec![diagnostic(node, path, NodeDiagnosticKind::Invalid, message)]);
         if self.depth >= MAX_DEPTH {
-            let message = format!("calls are nested more than {MAX_DEPTH} deep");
-            return Err(vec![diagnostic(node, path, NodeDiagnosticKind::Invalid, message)]);
+            return invalid(format!("calls are nested more than {MAX_DEPTH} deep"));
+        }
+        if !self.functions.enter(function) {
+            return invalid(format!("the calls of functions have more than {MAX_NODES} nodes"));
         }
         let place = self.functions.place(function);
         let outlined = self.functions.is_outlined(place);
@@ -38,10 +42,7 @@ impl<'m> Scope<'m> {
             match item {
                 Some(item) => self.define_item(name, item),
                 None if name.is_empty() => {}
-                None => {
-                    let message = format!("its function has no output '{}'", formal.name());
-                    return Err(vec![diagnostic(node, path, NodeDiagnosticKind::Invalid, message)]);
-                }
+                None => return invalid(format!("its function has no output '{}'", formal.name())),
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use crate::operator::Operator;
 use crate::ops::like::{like, like_with};
 use crate::ops::pieces::{concat, softmax};
 use crate::ops::product::quantized::{centred, products, quantize};
+use crate::ops::reduce::{Over, over};
 use crate::ops::spatial::pool::{Count, averages, window_sums};
 use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Reduction, Unary, ValueId};
 
@@ -170,9 +171,8 @@ fn average_pool(cx: &mut Context<'_>) -> Lowered {
 
 fn global_average_pool(cx: &mut Context<'_>) -> Lowered {
     let sums = |cx: &mut Context<'_>, x: ValueId| {
-        let axes: Vec<usize> = (2..cx.b.rank(x)).collect();
-        let Some(count) = Dim::product(&cx.b.dims(x)[2..]).known() else { return Ok(None) };
-        Ok(Some((cx.b.reduce(Reduction::Sum, x, &axes, true)?, Count::Known(count))))
+        let axes = (2..cx.b.rank(x)).collect();
+        sums_over(cx, x, &Over { axes, keep_dims: true })
     };
     if let Some(results) = mean_of_integers(cx, sums)? {
         return Ok(results);
@@ -181,6 +181,21 @@ fn global_average_pool(cx: &mut Context<'_>) -> Lowered {
         let axes: Vec<usize> = (2..cx.b.rank(x)).collect();
         Ok(cx.b.reduce(Reduction::Mean, x, &axes, true)?)
     })
+}
+
+/// The sums of integers over axes, and the number of terms of each; `None` if it is not known.
+fn sums_over(
+    cx: &mut Context<'_>,
+    x: ValueId,
+    over: &Over,
+) -> Result<Option<(ValueId, Count)>, LowerError> {
+    let dims = cx.b.dims(x);
+    let count = over.axes.iter().try_fold(1, |count: i64, axis| {
+        dims[*axis].known().and_then(|extent| count.checked_mul(extent))
+    });
+    let Some(count) = count else { return Ok(None) };
+    let sum = cx.b.reduce(Reduction::Sum, x, &over.axes, over.keep_dims)?;
+    Ok(Some((sum, Count::Known(count))))
 }
 
 /// A mean whose sums are of integers, and so exact: `sum x_scale / (y_scale count)`. `sums` also returns the numbers of
@@ -195,7 +210,7 @@ fn mean_of_integers(
     let x_zero = cx.optional(2);
     let is_last = cx.int_or("channels_last", 0)? != 0 && rank >= 3;
     let mut number = centred(cx.b, x, x_zero)?;
-    if cx.dtype(number) != DType::I32 || rank < 3 {
+    if cx.dtype(number) != DType::I32 {
         return Ok(None);
     }
     if is_last {
@@ -238,11 +253,13 @@ fn conv(cx: &mut Context<'_>) -> Lowered {
     Ok(results)
 }
 
+/// A mean over axes: an attribute, or the input after those of the operator, which is that of `ReduceMean`.
 fn reduce_mean(cx: &mut Context<'_>) -> Lowered {
-    let axes = cx.ints("axes")?.ok_or_else(|| cx.missing("axes"))?;
-    let axes = cx.axes(&axes, cx.b.rank(cx.input(0)?))?;
-    let kept = cx.int_or("keepdims", 1)? != 0;
-    unary(cx, |b, x| b.reduce(Reduction::Mean, x, &axes, kept))
+    let over = over(cx, cx.input(0)?, 5)?;
+    if let Some(results) = mean_of_integers(cx, |cx, x| sums_over(cx, x, &over))? {
+        return Ok(results);
+    }
+    unary(cx, |b, x| b.reduce(Reduction::Mean, x, &over.axes, over.keep_dims))
 }
 
 fn choose(cx: &mut Context<'_>) -> Lowered {

@@ -22,31 +22,7 @@ pub(in crate::ops) fn integers(
     zeros: [Option<ValueId>; 2],
 ) -> Result<ValueId, LowerError> {
     let rows = per_row(b, zeros[0])?;
-    Ok(products(b, values, [rows, zeros[1]], 1, in_fours)?)
-}
-
-/// As [`product`]. If a depth of bytes is no multiple of 4, zeros make it one, as products of bytes need it.
-fn in_fours(b: &mut Builder, x: ValueId, weights: ValueId) -> Built {
-    let (Some(ty), Some(constant)) = (b.ty(x).known(), b.constant_of(weights)?) else {
-        return product(b, x, weights);
-    };
-    let (rank, depth) = (ty.rank(), ty.shape.last().copied().unwrap_or(0));
-    let are_bytes = (ty.dtype, constant.dtype()) == (DType::U8, DType::I8);
-    if !are_bytes || depth % 4 == 0 || ty.shape.contains(&0) || constant.shape()[0] != depth {
-        return product(b, x, weights);
-    }
-    let [mut shape, mut own] = [ty.shape.clone(), constant.shape().to_vec()];
-    shape[rank - 1] = (depth + 3) / 4 * 4;
-    own[0] = shape[rank - 1];
-    let row = own[1] as usize;
-    let mut bytes: Vec<i8> = constant.bytes().iter().map(|byte| byte.cast_signed()).collect();
-    bytes.resize(own[0] as usize * row, 0);
-    let padded = Tensor::from_values(own, &bytes).map_err(|error| error.to_string())?;
-    let weights = b.tensor(&padded);
-    let dims: Vec<Dim> = shape.into_iter().map(Dim::Known).collect();
-    let zeros = b.fill(0.0, &dims, DType::U8)?;
-    let x = b.op(Op::Update { offsets: vec![0; rank] }, &[zeros, x])?;
-    product(b, x, weights)
+    Ok(products(b, values, [rows, zeros[1]], 1, product)?)
 }
 
 /// As [`integers`], by a function that multiplies two matrices, of which the columns of the second are along an axis. Zero

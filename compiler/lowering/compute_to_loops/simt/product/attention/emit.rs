@@ -126,6 +126,7 @@ impl Attention {
             writer,
             team: own,
             threads: self.threads,
+            is_grid: device.is_grid,
             fragments: 0,
             tile: [0; 2],
             division: None,

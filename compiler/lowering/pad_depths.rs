@@ -1,0 +1,293 @@
+//! Pads products of bytes with constants, so that kernels multiply them four at a time.
+//!
+//! Before: a product of `u8` and `i8` may have any depth. After: a known depth is a multiple of 4. Zeros follow the
+//! elements of both operands along it: those of a constant when the model is compiled, those of the other operand when it
+//! runs.
+use irc_tensor::TensorType;
+use irc_tl::{
+    Comparison, Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Scalar, Type, ValueId,
+};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The number of bytes that kernels multiply at a time.
+const BYTES: i64 = 4;
+
+/// The graph with padded products, in nested graphs as well.
+pub fn pad_depths(graph: &Graph) -> Cow<'_, Graph> {
+    match Padder::default().graph(graph) {
+        Some(padded) => Cow::Owned(padded),
+        None => Cow::Borrowed(graph),
+    }
+}
+
+/// An operand of a product and its axis along the depth.
+#[derive(Clone, Copy)]
+struct Operand {
+    value: ValueId,
+    axis: usize,
+}
+
+#[derive(Default)]
+struct Padder {
+    /// The padded graphs of functions by address, as calls of one function share its graph; `None` for one without padding.
+    functions: BTreeMap<usize, Option<Arc<Graph>>>,
+    /// The padded constants by address, type and axis, so that users of one constant share the padded one.
+    constants: BTreeMap<(usize, TensorType, usize), Constant>,
+}
+
+impl Padder {
+    /// `None` if nothing in a graph is padded.
+    fn graph(&mut self, graph: &Graph) -> Option<Graph> {
+        let mut constants: BTreeMap<ValueId, &Constant> = BTreeMap::new();
+        let mut made: Option<Graph> = None;
+        for (index, node) in graph.nodes.iter().enumerate() {
+            if let NodeKind::Constant(constant) = &node.kind {
+                constants.extend(node.results.iter().map(|result| (*result, constant)));
+            }
+            let operands = operands_to_pad(graph, node);
+            let padded = operands.filter(|operands| {
+                operands.iter().any(|operand| constants.contains_key(&operand.value))
+            });
+            let nested = self.nested(&node.kind);
+            if made.is_none() && (padded.is_some() || nested.is_some()) {
+                let mut copy = graph.clone();
+                copy.nodes.truncate(index);
+                made = Some(copy);
+            }
+            let Some(made) = &mut made else { continue };
+            let mut node = node.clone();
+            if let Some(nested) = nested {
+                node.kind = nested;
+            }
+            if let Some(operands) = padded {
+                let pad = |operand: Operand| {
+                    let constant = constants.get(&operand.value).copied();
+                    self.operand(made, operand, constant, node.origin.clone())
+                };
+                node.operands = operands.map(pad).to_vec();
+            }
+            made.nodes.push(node);
+        }
+        let mut made = made?;
+        made.prune();
+        Some(made)
+    }
+
+    /// The kind of a node with padded nested graphs; `None` if nothing in them is padded.
+    fn nested(&mut self, kind: &NodeKind) -> Option<NodeKind> {
+        match kind {
+            NodeKind::If { then, otherwise } => {
+                let [padded, other] = [then, otherwise].map(|graph| self.graph(graph));
+                if padded.is_none() && other.is_none() {
+                    return None;
+                }
+                let [then, otherwise] = [(padded, then), (other, otherwise)]
+                    .map(|(padded, graph)| padded.map_or_else(|| graph.clone(), Box::new));
+                Some(NodeKind::If { then, otherwise })
+            }
+            NodeKind::Loop { body, carried } => {
+                let body = Box::new(self.graph(body)?);
+                Some(NodeKind::Loop { body, carried: *carried })
+            }
+            NodeKind::Call { name, body } => {
+                let address = Arc::as_ptr(body) as usize;
+                if !self.functions.contains_key(&address) {
+                    let padded = self.graph(body).map(Arc::new);
+                    self.functions.insert(address, padded);
+                }
+                let body = self.functions.get(&address)?.clone()?;
+                Some(NodeKind::Call { name: name.clone(), body })
+            }
+            NodeKind::Constant(_)
+            | NodeKind::Op(_)
+            | NodeKind::Algorithm(_)
+            | NodeKind::Host(_)
+            | NodeKind::After => None,
+        }
+    }
+
+    /// A value with zeros after its elements along an axis, which a new node of `made` defines.
+    fn operand(
+        &mut self,
+        made: &mut Graph,
+        operand: Operand,
+        constant: Option<&Constant>,
+        origin: Option<Arc<str>>,
+    ) -> ValueId {
+        let (kind, operands) = match constant {
+            Some(constant) => (NodeKind::Constant(self.constant(constant, operand.axis)), vec![]),
+            None => {
+                let op = NodeKind::Op(padding(made.ty(operand.value), operand.axis));
+                (op, vec![operand.value])
+            }
+        };
+        let value = ValueId(made.types.len());
+        let ty = padded_type(made.ty(operand.value), operand.axis);
+        made.types.push(ty);
+        made.nodes.push(Node { kind, operands, results: vec![value], origin });
+        value
+    }
+
+    fn constant(&mut self, constant: &Constant, axis: usize) -> Constant {
+        let key = (constant.bytes.as_ptr() as usize, constant.ty.clone(), axis);
+        let padded = || {
+            let mut ty = constant.ty.clone();
+            ty.shape[axis] = multiple(ty.shape[axis]);
+            let inner: i64 = ty.shape[axis + 1..].iter().product();
+            let [own, all] = [constant.ty.shape[axis], ty.shape[axis]]
+                .map(|depth| usize::try_from(depth * inner).unwrap_or(0));
+            let mut bytes = Vec::with_capacity(constant.bytes.len() / own.max(1) * all);
+            for elements in constant.bytes.chunks_exact(own.max(1)) {
+                bytes.extend_from_slice(elements);
+                bytes.resize(bytes.len() + all - own, 0);
+            }
+            Constant::new(ty, bytes)
+        };
+        self.constants.entry(key).or_insert_with(padded).clone()
+    }
+}
+
+/// The operands of a product of bytes whose depth is known and no multiple of 4.
+fn operands_to_pad(graph: &Graph, node: &Node) -> Option<[Operand; 2]> {
+    let NodeKind::Op(Op::Matmul { transpose_lhs, transpose_rhs }) = node.kind else { return None };
+    let &[lhs, rhs] = &node.operands[..] else { return None };
+    let are_bytes = matches!(
+        [lhs, rhs].map(|value| graph.ty(value).dtype),
+        [DType::U8, DType::I8] | [DType::I8, DType::U8]
+    );
+    let axis = |value: ValueId, from_last: usize| {
+        Some(Operand { value, axis: graph.ty(value).rank().checked_sub(from_last)? })
+    };
+    let lhs = axis(lhs, if transpose_lhs { 2 } else { 1 })?;
+    let rhs = axis(rhs, if transpose_rhs { 1 } else { 2 })?;
+    let depth = graph.ty(lhs.value).dims.get(lhs.axis)?.known()?;
+    let is_empty = |operand: Operand| graph.ty(operand.value).dims.iter().any(|dim| dim.is(0));
+    let is_padded = are_bytes && depth % BYTES != 0 && !is_empty(lhs) && !is_empty(rhs);
+    is_padded.then_some([lhs, rhs])
+}
+
+/// The next multiple of 4.
+fn multiple(depth: i64) -> i64 {
+    (depth + BYTES - 1) / BYTES * BYTES
+}
+
+fn padded_type(ty: &Type, axis: usize) -> Type {
+    let mut padded = ty.clone();
+    if let Some(depth) = ty.dims[axis].known() {
+        padded.dims[axis] = Dim::Known(multiple(depth));
+    }
+    padded
+}
+
+/// An op that pads a value with zeros.
+fn padding(ty: &Type, axis: usize) -> Op {
+    let at: Vec<Scalar> = (0..ty.rank()).map(Scalar::Loop).collect();
+    let is_own = Scalar::Loop(axis).compare(Comparison::Lt, Scalar::Size(ty.dims[axis].clone()));
+    let body = is_own.select(Scalar::load(0, at), Scalar::number(0, ty.dtype));
+    Op::compute(Compute::map(padded_type(ty, axis).dims, body))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use irc_tensor::Tensor;
+    use irc_tl::Builder;
+
+    /// A product of rows of `depth` bytes with constants of three columns, given by columns if `turned`.
+    fn product(b: &mut Builder, depth: i64, turned: bool, w: &Constant) -> ValueId {
+        let rows = Dim::symbol("N");
+        let x = b.input("x", Type::new(DType::U8, [rows, depth.into()]));
+        let w = b.constant(w.clone());
+        b.op(Op::Matmul { transpose_lhs: false, transpose_rhs: turned }, &[x, w]).unwrap()
+    }
+
+    fn constant(depth: i64, turned: bool) -> Constant {
+        let shape = if turned { [3, depth] } else { [depth, 3] };
+        let values: Vec<i8> = (0..depth * 3).map(|index| (index * 29 % 255 - 127) as i8).collect();
+        Constant::of(&Tensor::from_values(shape, &values).unwrap())
+    }
+
+    fn graph(depth: i64, turned: bool) -> Graph {
+        let mut b = Builder::new();
+        let sum = product(&mut b, depth, turned, &constant(depth, turned));
+        b.output("y", sum);
+        b.finish()
+    }
+
+    fn depths(graph: &Graph) -> Vec<i64> {
+        let products = graph.nodes.iter().filter_map(|node| match node.kind {
+            NodeKind::Op(Op::Matmul { .. }) => graph.ty(node.operands[0]).dims[1].known(),
+            _ => None,
+        });
+        products.collect()
+    }
+
+    #[test]
+    fn zeros_change_no_sum() {
+        for (depth, turned) in [(1, false), (3, true), (6, false), (9, true)] {
+            let graph = graph(depth, turned);
+            let padded = pad_depths(&graph);
+            assert_eq!(depths(&padded), [multiple(depth)]);
+            let x: Vec<u8> = (0..2 * depth).map(|index| (index * 37 % 251) as u8).collect();
+            let x = Tensor::from_values([2, depth], &x).unwrap();
+            let inputs = BTreeMap::from([("x".to_owned(), x)]);
+            assert_eq!(padded.eval(&inputs).unwrap(), graph.eval(&inputs).unwrap(), "{depth}");
+        }
+    }
+
+    #[test]
+    fn other_products_stay() {
+        for depth in [0, 4, 8] {
+            assert!(matches!(pad_depths(&graph(depth, false)), Cow::Borrowed(_)), "{depth}");
+        }
+        let mut b = Builder::new();
+        let x = b.input("x", Type::new(DType::U8, [Dim::Known(2), Dim::Known(3)]));
+        let w = b.input("w", Type::new(DType::I8, [Dim::Known(3), Dim::Known(4)]));
+        let sum = b.matmul(x, w).unwrap();
+        b.output("y", sum);
+        assert!(matches!(pad_depths(&b.finish()), Cow::Borrowed(_)), "no constant");
+    }
+
+    #[test]
+    fn calls_share_a_function_and_its_constants() {
+        let w = constant(6, false);
+        let body = Arc::new({
+            let mut b = Builder::nested("f");
+            let sum = product(&mut b, 6, false, &w);
+            b.output("y", sum);
+            b.finish()
+        });
+        let mut b = Builder::new();
+        let own = product(&mut b, 6, false, &w);
+        let x = b.input("other", Type::new(DType::U8, [Dim::symbol("N"), 6.into()]));
+        let mut results = vec![own];
+        for _ in 0..2 {
+            let kind = NodeKind::Call { name: "f".into(), body: body.clone() };
+            results.extend(b.region(kind, &[x], [b.ty(own).clone()]).unwrap());
+        }
+        for (index, result) in results.iter().enumerate() {
+            b.output(format!("y{index}"), *result);
+        }
+        let graph = b.finish();
+        let padded = pad_depths(&graph);
+        let bodies = padded.nodes.iter().filter_map(|node| match &node.kind {
+            NodeKind::Call { body, .. } => Some(body),
+            _ => None,
+        });
+        let bodies: Vec<&Arc<Graph>> = bodies.collect();
+        let [first, second] = bodies[..] else { panic!("{} calls", bodies.len()) };
+        assert_eq!(depths(first), [8]);
+        assert!(Arc::ptr_eq(first, second));
+        let elements = |graph: &Graph| {
+            let constant = graph.nodes.iter().find_map(|node| match &node.kind {
+                NodeKind::Constant(constant) => Some(constant.bytes.as_ptr()),
+                _ => None,
+            });
+            constant.unwrap()
+        };
+        assert_eq!(elements(first), elements(&padded));
+    }
+}
