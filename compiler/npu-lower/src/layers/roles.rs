@@ -25,10 +25,16 @@ pub fn roles(graph: &Graph, shapes: &[Vec<u64>]) -> Vec<Role> {
             NodeKind::Op(Op::Conv(_)) => {
                 read(&mut roles, node.operands[0], Some(false));
             }
-            NodeKind::Op(Op::Matmul { .. }) => {
+            NodeKind::Op(Op::Matmul { transpose_rhs, .. }) => {
                 let [left, right] = [node.operands[0], node.operands[1]];
                 let is_left = !is_constant[left.0] || is_constant[right.0];
                 read(&mut roles, if is_left { left } else { right }, is_left.then_some(true));
+                // Given bytes are weights if they are one matrix in their order, and else serve as such like a result.
+                let ty = graph.ty(right);
+                let is_matrix = *transpose_rhs && ty.rank() == 2;
+                if is_left && !is_constant[right.0] && ty.dtype.is_integer() && !is_matrix {
+                    read(&mut roles, right, None);
+                }
             }
             NodeKind::Op(op) => {
                 let (role, count) = (roles[result.0], graph.ty(result).elements());
