@@ -46,7 +46,7 @@ fn ptx(files: &[PathBuf], capability: u32) -> String {
     let code = if sources[0].0.ends_with(".plan.json") {
         let sources = sources.into_iter().map(|(name, text)| Source::new(name, text));
         let plans: Vec<_> = sources.map(|source| session.plan(source)).collect();
-        session.ptx_of_ranks(&plans, &target)
+        session.emit_ranks(&plans, &target, Output::Ptx)
     } else {
         let (name, text) = sources.remove(0);
         let model =
