@@ -89,9 +89,9 @@ qdq.save(f"{folder}/depth.onnx", {"x": [1, 10]}, {"depth_dq": [1, 7]})
 
 # The second product of two heads has as its weights what the NPU computes before the softmax.
 heads = {}
+rows = qdq.quantised("x", 0.02, numpy.int8(0))
 for name, perm in {"q": [0, 2, 1, 3], "k": [0, 2, 3, 1], "v": [0, 2, 1, 3]}.items():
-    own = qdq.quantised("x", 0.02, numpy.int8(0))
-    own = qdq.quantised(node("MatMul", [own, weights(name + "_w", 12, 12)], name), 0.05, numpy.int8(0))
+    own = qdq.quantised(node("MatMul", [rows, weights(name + "_w", 12, 12)], name), 0.05, numpy.int8(0))
     own = node("Reshape", [own, constant("by_head", numpy.int64([1, 10, 2, 6]))], name + "_heads")
     heads[name] = node("Transpose", [own], name + "_moved", perm=perm)
 scores = qdq.quantised(node("MatMul", [heads["q"], heads["k"]], "product"), 0.2, numpy.int8(0))

@@ -83,6 +83,8 @@ pub struct Build<'g> {
     pub parts: BTreeMap<(SourceId, u64, u64), SourceId>,
     /// Layers that rearrange channels, by source and channels.
     pub gathers: BTreeMap<(SourceId, Vec<u64>), SourceId>,
+    /// Reshapes of given values, by value and extents.
+    pub shaped: BTreeMap<(ValueId, Vec<u64>), ValueId>,
 }
 
 /// Outputs of the graph, and the sources that they are.
@@ -109,6 +111,7 @@ pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Rejected> {
         exchanges: BTreeMap::new(),
         parts: BTreeMap::new(),
         gathers: BTreeMap::new(),
+        shaped: BTreeMap::new(),
     };
     for (_, value) in &graph.inputs {
         if build.roles[value.0].is_activation {
@@ -360,7 +363,15 @@ impl Build<'_> {
                 let own = &self.shapes[operand.0];
                 let is_cut = |atom: &Atom| matches!(atom.of, Whole::Dimension(dim) if own[dim] != atom.extent);
                 let is_cut = dims.as_ref().is_none_or(|dims| dims.iter().flatten().any(is_cut));
+                // All reshapes to the same extents are one given value.
+                let key = (operand, shape.clone());
+                if let Some(same) = self.shaped.get(&key).filter(|_| is_cut) {
+                    self.encoding.is_host[index] = true;
+                    self.values[result.0] = self.values[same.0].clone();
+                    return Ok(());
+                }
                 if is_cut && self.is_unread(operand) && self.give_part(index, result, operand) {
+                    self.shaped.insert(key, result);
                     return Ok(());
                 }
                 Value::View(View { dims: dims.ok_or_else(cut)?, ..view })
