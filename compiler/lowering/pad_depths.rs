@@ -4,9 +4,7 @@
 //! elements of both operands along it: those of a constant when the model is compiled, those of the other operand when it
 //! runs.
 use irc_tensor::TensorType;
-use irc_tl::{
-    Comparison, Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Scalar, Type, ValueId,
-};
+use irc_tl::{Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Scalar, Type, ValueId};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -184,7 +182,7 @@ fn padded_type(ty: &Type, axis: usize) -> Type {
 /// An op that pads a value with zeros.
 fn padding(ty: &Type, axis: usize) -> Op {
     let at: Vec<Scalar> = (0..ty.rank()).map(Scalar::Loop).collect();
-    let is_own = Scalar::Loop(axis).compare(Comparison::Lt, Scalar::Size(ty.dims[axis].clone()));
+    let is_own = Scalar::Loop(axis).lt(Scalar::Size(ty.dims[axis].clone()));
     let body = is_own.select(Scalar::load(0, at), Scalar::number(0, ty.dtype));
     Op::compute(Compute::map(padded_type(ty, axis).dims, body))
 }

@@ -52,6 +52,7 @@ fn editing_one_of_200_nodes_compiles_one_kernel() {
     let expected: BTreeMap<String, usize> = [
         "parsed",
         "imported",
+        "padded",
         "fused",
         "segment_fusion",
         "kernel_object",

@@ -23,7 +23,7 @@ const HOMES: [&str; 8] = [
 ];
 
 /// Ops that the IR itself is made of, with the files that create or take apart such an op.
-const STRUCTURAL: [(&str, &str); 14] = [
+const STRUCTURAL: [(&str, &str); 15] = [
     // Loops around an expression are joined, and their sizes are renamed.
     ("compute", "compiler/fusion/inline.rs"),
     ("compute", "compiler/lowering/outline_kernels/sizes.rs"),
@@ -32,6 +32,8 @@ const STRUCTURAL: [(&str, &str); 14] = [
     ("le", "compiler/lowering/graph_to_tl/masks.rs"),
     // A view that is not checked by its type rule.
     ("reshape", "dialects/tl/verify.rs"),
+    // Depths of products of bytes are padded.
+    ("matmul", "compiler/lowering/pad_depths.rs"),
     // Views around kernels.
     ("reshape", "compiler/fusion/inline.rs"),
     ("reshape", "compiler/fusion/open.rs"),
