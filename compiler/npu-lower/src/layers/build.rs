@@ -123,7 +123,7 @@ pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Rejected> {
     for (index, node) in graph.nodes.iter().enumerate() {
         if build.encoding.is_host[index] {
             let results = node.results.iter();
-            let quantised = results.filter(|value| build.encoding.results.contains_key(value));
+            let quantised = results.filter(|value| build.encoding.names.contains_key(value));
             quantised.copied().collect::<Vec<_>>().into_iter().for_each(|value| build.give(value));
             continue;
         }
@@ -341,13 +341,11 @@ impl Build<'_> {
         if self.images > 1 && self.shapes[result.0].first() != Some(&self.images) {
             return false;
         }
-        let mut inputs = self.graph.inputs.iter();
-        let own = inputs.find(|(_, value)| *value == operand).map(|(name, _)| name);
-        let own = own.or_else(|| self.encoding.results.get(&operand)).cloned();
+        let own = self.encoding.names.get(&operand).cloned();
         let own = own.unwrap_or_else(|| format!("value_{}", operand.0));
-        let name = unique(&own, &mut self.encoding.names);
+        let name = unique(&own, &mut self.encoding.used);
         self.encoding.is_host[index] = true;
-        self.encoding.results.insert(result, name);
+        self.encoding.names.insert(result, name);
         self.give(result);
         true
     }

@@ -52,10 +52,10 @@ pub fn is_clamp(graph: &Graph, nodes: &[usize]) -> bool {
 pub struct Encoding {
     /// Whether each node is a part of it.
     pub is_host: Vec<bool>,
-    /// The quantised inputs and their names.
-    pub results: BTreeMap<ValueId, String>,
-    /// The names of inputs and results.
-    pub names: BTreeSet<String>,
+    /// The names of the inputs and of its results.
+    pub names: BTreeMap<ValueId, String>,
+    /// All of these names.
+    pub used: BTreeSet<String>,
 }
 
 /// What a value depends on.
@@ -103,14 +103,17 @@ impl Encoding {
                 node.operands.iter().for_each(|operand| is_inner[operand.0] = false);
             }
         }
-        all.names = graph.inputs.iter().map(|(name, _)| name.clone()).collect();
+        for (name, value) in &graph.inputs {
+            all.names.insert(*value, name.clone());
+            all.used.insert(name.clone());
+        }
         let mut is_used = vec![false; graph.inputs.len()];
         for (_, result, number) in ends {
             let (name, value) = &graph.inputs[number];
             // The quantised input has its name, unless something else reads the input as well.
             let is_free = is_inner[value.0] && !std::mem::replace(&mut is_used[number], true);
-            let name = if is_free { name.clone() } else { unique(name, &mut all.names) };
-            all.results.insert(result, name);
+            let name = if is_free { name.clone() } else { unique(name, &mut all.used) };
+            all.names.insert(result, name);
         }
         all
     }

@@ -42,10 +42,7 @@ pub fn finish(build: &Build<'_>, outputs: &[(String, SourceId)]) -> Result<Layer
         network: Network::new("model"),
         origins: vec![],
         layers: vec![None; build.drafts.len()],
-        names: (build.graph.inputs.iter().map(|(name, _)| name))
-            .chain(build.encoding.results.values())
-            .cloned()
-            .collect(),
+        names: build.encoding.used.clone(),
         rejected: Rejected::default(),
     };
     order.into_iter().for_each(|draft| made.add(draft));
@@ -206,9 +203,7 @@ impl Finished<'_, '_> {
             // The result of a rejected layer is as an input, so that what reads it is checked as well.
             Kind::Layer(_) | Kind::Given(..) => {
                 let value = self.build.sources[source].root;
-                let mut inputs = self.build.graph.inputs.iter();
-                let name = inputs.find(|(_, input)| *input == value).map(|(name, _)| name.clone());
-                let name = name.or_else(|| self.build.encoding.results.get(&value).cloned());
+                let name = self.build.encoding.names.get(&value).cloned();
                 let name = name.unwrap_or_else(|| format!("value_{}", value.0));
                 let channels = 0..self.build.shape(source).channels;
                 parts.push(Operand::Value { value, name, channels, dims: self.dims(source) });
