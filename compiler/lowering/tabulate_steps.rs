@@ -4,10 +4,11 @@
 //! (`share-program`); at the end of a kernel, all blocks wait for each other. After: calls that follow each other in a block
 //! are one call of a loop, `@irc_gpu_steps`, over their rows in the constant `@irc_gpu_table`. A row is how the step begins
 //! (`waits`), the number of the kernel and of the step, then for each operand where its memory is: a base and an offset in
-//! bytes. The loop selects the kernel by its number, so that there is one call of each kernel, however often programs run
-//! it. All blocks wait for each other before the steps whose rows say so, and at the end of the loop; before other steps, the
-//! threads of a block do. Bases are what operands are computed from: parameters of the function, and pointers that are
-//! computed at run time. A function passes them to the loop in shared memory.
+//! bytes; a word ends the rows of a run. The loop selects the kernel by its number, so that there is one call of each kernel,
+//! however often programs run it. All blocks wait for each other before the steps whose rows say so, and at the end of the
+//! loop; before other steps, the threads of a block do. Bases are what operands are computed from: parameters of the function,
+//! and pointers that are computed at run time. A function passes them to the loop in shared memory, where the loop also keeps
+//! which row is next.
 mod table;
 mod waits;
 
@@ -51,6 +52,9 @@ const OFFSET_BITS: u32 = 48;
 const KERNEL_BITS: u32 = 20;
 const STEP_BIT: u32 = 32;
 const WAIT: u64 = 1 << 31;
+
+/// The word after the last row of a run: the number of no kernel.
+const END: u64 = (1 << KERNEL_BITS) - 1;
 
 /// The functions that say which block of the grid a thread is in, and which part of the work of a step that is moved the
 /// block has.
@@ -350,7 +354,7 @@ fn replace<'c: 'a, 'a>(
     let mut since = Since::default();
     for step in &run.steps {
         let kernel = table.kernel(&step.kernel, step.operands.len());
-        if kernel >> KERNEL_BITS != 0 {
+        if kernel as u64 >= END {
             return Err(PassError::at(&step.call, "is one of too many kernels"));
         }
         let pooled = step.operands.iter().map(|place| table.pool(place.base));
@@ -382,7 +386,7 @@ fn replace<'c: 'a, 'a>(
     table.bases = table.bases.max(bases.len());
     let name = format!("{STEPS}_{number}");
     let starts: Vec<Option<i64>> = bases.iter().map(|base| Some((*base)?.start)).collect();
-    table.enter(&name, &starts, (first, table.words.len()));
+    table.enter(&name, &starts, first);
     let operands: Vec<Value<'c, 'a>> =
         bases.iter().filter_map(|base| Some((*base)?.base)).collect();
     let block = last.block().ok_or_else(|| PassError::at(&last, "is not in a block"))?;

@@ -65,13 +65,8 @@ pub(crate) fn assemble(name: &str, text: &str, architecture: &str) {
     let spills =
         report.split([',', '\n']).filter_map(|part| part.trim().split_once(" bytes spill"));
     let spills: u64 = spills.map(|(bytes, _)| bytes.parse::<u64>().expect("a number")).sum();
-    let known = KNOWN_SPILLS.iter().find(|(known, _)| *known == name);
-    assert!(spills <= known.map_or(0, |(_, bytes)| *bytes), "{name}: {report}");
+    assert!(spills == 0, "{name}: {report}");
 }
-
-/// Programs whose loop over steps keeps a word of the step in memory while a kernel runs, with the bytes of its stores and
-/// loads.
-const KNOWN_SPILLS: [(&str, u64); 1] = [("llama2_7b_4layers_seq512.model.json sm_90a", 16)];
 
 /// A program as one kernel, and as a launch for each step.
 pub(crate) const FORMS: [GpuForm; 2] =

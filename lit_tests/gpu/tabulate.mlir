@@ -40,9 +40,9 @@ llvm.func @first(!llvm.ptr, !llvm.ptr, !llvm.ptr) attributes {tl.kernel = #tl.ke
 llvm.func @second(!llvm.ptr, !llvm.ptr) attributes {tl.kernel = #tl.kernel<kind = "rows">}
 
 // A row is the step, whether blocks wait (bit 31), and the kernel, then a base and an offset for each operand: here base 1, the constants, at 64, and
-// base 2 at 256.
-// CHECK: @irc_gpu_table(dense<[0, 0, 281474976710720, 562949953421312, 6442450945, 562949953421312, 562949953421568, 1, 256, 0, 10737418240,
-// CHECK-SAME: 256, 281474976710656, 562949953421312]>
+// base 2 at 256. The number of no kernel ends a run.
+// CHECK: @irc_gpu_table(dense<[0, 0, 281474976710720, 562949953421312, 6442450945, 562949953421312, 562949953421568, 1048575, 1, 256, 0, 10737418240,
+// CHECK-SAME: 256, 281474976710656, 562949953421312, 1048575]>
 // CHECK: @irc_gpu_bases() {{.*}}addr_space = 3
 // CHECK: @irc_gpu_constants(dense<1> : tensor<8xi8>) {{.*}}addr_space = 1
 // CHECK-LABEL: llvm.func internal @irc_gpu_steps(

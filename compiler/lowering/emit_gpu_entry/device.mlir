@@ -422,7 +422,8 @@ llvm.func internal @irc_gpu_block_event(%step: i64, %begin: i64) attributes {alw
 // All threads of the grid wait for each other.
 llvm.func internal @irc_gpu_grid_barrier() attributes {always_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32
-  %blocks = nvvm.read.ptx.sreg.nctaid.x : i32
+  %teams = llvm.call @irc_gpu_teams() : () -> i64
+  %blocks = llvm.trunc %teams : i64 to i32
   llvm.call @irc_gpu_processors_barrier(%zero, %blocks) : (i32, i32) -> ()
   llvm.return
 }

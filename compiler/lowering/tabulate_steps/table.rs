@@ -1,6 +1,6 @@
 //! The table of steps, the loop over it, and the functions that run its rows, as text in the `llvm` dialect.
 use super::{
-    EVENT, KERNEL_BITS, MAX_CONSTANT, OFFSET_BITS, POOL, STEP_BIT, STEPS, TIME, TURN,
+    END, EVENT, KERNEL_BITS, MAX_CONSTANT, OFFSET_BITS, POOL, STEP_BIT, STEPS, TIME, TURN,
     waits::MAX_SHIFT,
 };
 use crate::lowering::compute_to_loops::simt::{AT, GRID_BARRIER};
@@ -15,6 +15,9 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
 };
+
+/// The most warps of a block.
+const MAX_WARPS: usize = 32;
 
 /// The steps of all functions.
 #[derive(Default)]
@@ -74,9 +77,10 @@ impl Table {
         Some(place)
     }
 
-    /// Adds a function that runs some rows, given their bases but for that of constants, each of which starts at a place
-    /// in its memory.
-    pub fn enter(&mut self, name: &str, starts: &[Option<i64>], (first, end): (usize, usize)) {
+    /// Ends the rows of a run, and adds a function that runs those from a row, given their bases but for that of constants,
+    /// each of which starts at a place in its memory.
+    pub fn enter(&mut self, name: &str, starts: &[Option<i64>], first: usize) {
+        self.words.push(END);
         let given = starts.iter().enumerate().filter(|(_, start)| start.is_some());
         let parameters: Vec<String> =
             given.map(|(index, _)| format!("%p{index}: !llvm.ptr")).collect();
@@ -117,8 +121,7 @@ impl Table {
              ^run:
              nvvm.barrier0
              %first = llvm.mlir.constant({first} : i32) : i32
-             %end = llvm.mlir.constant({end} : i32) : i32
-             llvm.call @{STEPS}(%first, %end) : (i32, i32) -> ()
+             llvm.call @{STEPS}(%first) : (i32) -> ()
              llvm.return
              }}"
         );
@@ -148,7 +151,9 @@ impl Table {
     }
 
     /// The text of what [`Self::define`] defines. LLVM does not know how an operand is computed, so that one used late in a
-    /// kernel takes the registers of an address until then, and not those of a base and a word as well.
+    /// kernel takes the registers of an address until then, and not those of a base and a word as well. Which row is next is
+    /// in shared memory, one word for each warp, as no register is left for it while some kernels run; nor for the place of that
+    /// word, so that threads' numbers are read by instructions that LLVM does not move.
     fn module(&self) -> String {
         let count = self.words.len();
         let space = if count * 8 <= MAX_CONSTANT { 4 } else { 1 };
@@ -178,6 +183,35 @@ impl Table {
              %own = llvm.inline_asm has_side_effects asm_dialect = att \"mov.b64 $0, $1;\", \"=l,l\" %sum : (!llvm.ptr<1>) -> !llvm.ptr<1>
              %operand = llvm.addrspacecast %own : !llvm.ptr<1> to !llvm.ptr
              llvm.return %operand : !llvm.ptr
+             }}
+             llvm.mlir.global internal @irc_gpu_rows() {{addr_space = 3 : i32, alignment = 4 : i64}} : !llvm.array<{MAX_WARPS} x i32>
+             llvm.func internal @irc_gpu_next_row(%row: i32) attributes {{always_inline}} {{
+             %rows = llvm.mlir.addressof @irc_gpu_rows : !llvm.ptr<3>
+             %lane_bits = llvm.mlir.constant(5 : i32) : i32
+             %lane_mask = llvm.mlir.constant(31 : i32) : i32
+             %zero = llvm.mlir.constant(0 : i32) : i32
+             %all = llvm.mlir.constant(-1 : i32) : i32
+             %thread = llvm.inline_asm has_side_effects asm_dialect = att \"mov.u32 $0, %tid.x;\", \"=r\" : () -> i32
+             %lane = llvm.and %thread, %lane_mask : i32
+             %is_first = llvm.icmp \"eq\" %lane, %zero : i32
+             llvm.cond_br %is_first, ^store, ^end
+             ^store:
+             %warp = llvm.lshr %thread, %lane_bits : i32
+             %place = llvm.getelementptr %rows[%warp] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+             llvm.store %row, %place {{alignment = 4 : i64}} : i32, !llvm.ptr<3>
+             llvm.br ^end
+             ^end:
+             nvvm.bar.warp.sync %all : i32
+             llvm.return
+             }}
+             llvm.func internal @irc_gpu_row() -> i32 attributes {{always_inline}} {{
+             %rows = llvm.mlir.addressof @irc_gpu_rows : !llvm.ptr<3>
+             %lane_bits = llvm.mlir.constant(5 : i32) : i32
+             %thread = llvm.inline_asm has_side_effects asm_dialect = att \"mov.u32 $0, %tid.x;\", \"=r\" : () -> i32
+             %warp = llvm.lshr %thread, %lane_bits : i32
+             %place = llvm.getelementptr %rows[%warp] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+             %row = llvm.load %place {{alignment = 4 : i64}} : !llvm.ptr<3> -> i32
+             llvm.return %row : i32
              }}\n",
             words.join(", "),
             self.bases.max(1),
@@ -220,7 +254,7 @@ impl Table {
         let most = self.kernels.iter().map(|(_, operands)| operands + 1).max().unwrap_or(1);
         let _ = writeln!(
             text,
-            "llvm.func internal @{STEPS}(%first: i32, %end: i32) {{
+            "llvm.func internal @{STEPS}(%first: i32) {{
              %one = llvm.mlir.constant(1 : i64) : i64
              %step_bit = llvm.mlir.constant({STEP_BIT} : i64) : i64
              %zero = llvm.mlir.constant(0 : i32) : i32
@@ -229,21 +263,23 @@ impl Table {
              %shift_mask = llvm.mlir.constant({MAX_SHIFT} : i32) : i32
              %task_bits = llvm.mlir.constant({TASK_BITS} : i64) : i64
              %table = llvm.mlir.addressof @irc_gpu_table : !llvm.ptr<{space}>",
-            (1 << KERNEL_BITS) - 1
+            END
         );
         for index in 1..=most {
             let _ = writeln!(text, "%c{index} = llvm.mlir.constant({index} : i32) : i32");
         }
         let _ = writeln!(
             text,
-            "llvm.br ^loop(%first : i32)
-             ^loop(%at: i32):
-             %more = llvm.icmp \"ult\" %at, %end : i32
-             llvm.cond_br %more, ^step, ^end
-             ^step:
+            "llvm.call @irc_gpu_next_row(%first) : (i32) -> ()
+             llvm.br ^loop
+             ^loop:
+             %at = llvm.call @irc_gpu_row() : () -> i32
              %row = llvm.getelementptr %table[%at] : (!llvm.ptr<{space}>, i32) -> !llvm.ptr<{space}>, i64
              %word = llvm.load %row {{alignment = 8 : i64}} : !llvm.ptr<{space}> -> i64
              %low = llvm.trunc %word : i64 to i32
+             %is_end = llvm.icmp \"eq\" %low, %kernel_mask : i32
+             llvm.cond_br %is_end, ^end, ^step
+             ^step:
              %step = llvm.lshr %word, %step_bit : i64
              %waits = llvm.icmp \"slt\" %low, %zero : i32
              llvm.cond_br %waits, ^grid, ^own
@@ -284,18 +320,19 @@ impl Table {
             }
             let _ = writeln!(
                 text,
-                "llvm.call @{kernel}({}) : ({}) -> ()
-                 llvm.br ^next(%c{} : i32)",
+                "%k{number}_next = llvm.add %at, %c{} : i32
+                 llvm.call @irc_gpu_next_row(%k{number}_next) : (i32) -> ()
+                 llvm.call @{kernel}({}) : ({}) -> ()
+                 llvm.br ^next",
+                operands + 1,
                 names.join(", "),
                 self.types(kernel, *operands),
-                operands + 1
             );
         }
         let _ = writeln!(
             text,
-            "^next(%words: i32):
-             {event}%after = llvm.add %at, %words : i32
-             llvm.br ^loop(%after : i32)
+            "^next:
+             {event}llvm.br ^loop
              ^none:
              llvm.unreachable
              ^end:
