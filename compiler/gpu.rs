@@ -148,19 +148,13 @@ pub fn check(source: &Source) -> Vec<Diagnostic> {
             Ok(GpuProgram { kernel, .. }) => {
                 dynamic = kernel.shared_bytes;
                 blocks = limits.expect_blocks(&kernel).err();
-                let program = programs.iter().find(|(name, _)| *name == kernel.entry);
-                let (name, expected) = (&kernel.entry, kernel.parameters.len());
-                match program.map(|(_, program)| program.parameters()) {
+                let name = &kernel.entry;
+                match programs.iter().find(|(entry, _)| *entry == name) {
+                    Some((_, program)) => {
+                        found.extend(expect_described(&kernel, name, program).err().map(wrong));
+                    }
                     None if kernels.contains(&name.as_str()) => {}
                     None => found.push(wrong(format!("the PTX has no kernel '{name}'"))),
-                    Some(own) if own.len() != expected || own.iter().any(|own| own.size != 8) => {
-                        let message = format!(
-                            "the kernel '{name}' has {} parameters, and its description {expected} pointers",
-                            own.len()
-                        );
-                        found.push(wrong(message));
-                    }
-                    Some(_) => {}
                 }
             }
         }
@@ -173,6 +167,24 @@ pub fn check(source: &Source) -> Vec<Diagnostic> {
     let errors = shared.chain(blocks);
     found.extend(errors.map(|error| Diagnostic::error("gpu-limit", error).at(place.clone(), "")));
     found
+}
+
+/// Checks that an entry point has the parameters and the threads of a description.
+fn expect_described(kernel: &GpuKernel, name: &str, program: &Program) -> Result<(), String> {
+    let (own, expected) = (program.parameters(), kernel.parameters.len());
+    if own.len() != expected || own.iter().any(|own| own.size != 8) {
+        return Err(format!(
+            "the kernel '{name}' has {} parameters, and its description {expected} pointers",
+            own.len()
+        ));
+    }
+    let threads = u64::from(kernel.threads);
+    match program.max_threads() {
+        Some(own) if own != threads => Err(format!(
+            "the kernel '{name}' is for {own} threads (.maxntid), and its description says {threads}"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The kernel of PTX that irc has written.
@@ -269,6 +281,11 @@ pub fn emulate_program(
     let Some(codes) = codes else {
         return Err(EmulationError::Diagnostics(sink.into_diagnostics()));
     };
+    for (entry, code) in kernel.entries().iter().zip(&codes) {
+        expect_described(kernel, entry, code).map_err(|message| {
+            EmulationError::Diagnostics(vec![wrong_description(source.text(), message)])
+        })?;
+    }
     let mut memory = Memory::new();
     let blocks = kernel.blocks.unwrap_or(BLOCKS);
     let mut buffers = vec![];

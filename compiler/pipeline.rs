@@ -220,6 +220,8 @@ pub struct Reached {
     pub pipeline: &'static Pipeline,
     /// The name of the stage.
     pub stage: &'static str,
+    /// The compute capability of the GPU that kernels are written for, if they are.
+    pub capability: Option<u32>,
 }
 
 impl Reached {
@@ -228,7 +230,7 @@ impl Reached {
     /// # Errors
     /// If it does not.
     pub fn expect(&self, pipeline: &Pipeline) -> Result<(), String> {
-        let Self { pipeline: own, stage } = self;
+        let Self { pipeline: own, stage, .. } = self;
         let stages = own.stages.iter().zip(pipeline.stages);
         let mut shared = stages.take_while(|(own, other)| own.name == other.name);
         match *own == pipeline || shared.any(|(own, _)| own.name == *stage) {

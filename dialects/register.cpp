@@ -98,7 +98,7 @@ static LogicalResult verifyAttribute(Operation *op, NamedAttribute attribute, He
 LogicalResult irc::tl::TlDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   return verifyAttribute(op, attribute, getKernelAttrHelper(), getBlocksAttrHelper(),
                          getStridesAttrHelper(), getOverwritesAttrHelper(), getGraphAttrHelper(), getStringsAttrHelper(), getDescriptionAttrHelper(),
-                         getAccessesAttrHelper(), getWorkersAttrHelper(),
+                         getAccessesAttrHelper(), getWorkersAttrHelper(), getCapabilityAttrHelper(),
                          getProgramAttrHelper(), getNameAttrHelper(), getPreservedAttrHelper(),
                          getUpdatesAttrHelper(),
                          getWeightAttrHelper(), getValueAttrHelper(), getOriginAttrHelper(),

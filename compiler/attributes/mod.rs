@@ -53,6 +53,8 @@ pub const DESCRIPTION: Key<String> = Key::new("tl.description");
 pub const ACCESSES: Key<Vec<i64>> = Key::new("tl.accesses");
 /// On a kernel of a model for a GPU: the number of blocks that have a part of its work, if it is known.
 pub const WORKERS: Key<i64> = Key::new("tl.workers");
+/// On a module whose kernels are written for a GPU: its compute capability, such as 90.
+pub const CAPABILITY: Key<i64> = Key::new("tl.capability");
 /// Marks a `linalg.generic` whose reduction must not be reordered.
 pub const ORDERED: Key<()> = Key::new("tl.ordered");
 /// On a `linalg.generic`: the offsets in its result of the tensor that it extracts from; all other elements

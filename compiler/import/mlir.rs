@@ -1,7 +1,7 @@
 //! MLIR, as text or bytecode, at any stage of the pipeline.
 use super::{Document, Imported, InputFile, Parsed};
 use crate::{
-    attributes::KERNEL,
+    attributes::{CAPABILITY, KERNEL},
     diagnostics::in_text,
     lowering::{compute_to_loops::simt::is_of_device, tl_to_graph::tl_to_graph},
     machine::in_context,
@@ -76,7 +76,9 @@ fn reached_by(module: &Module<'_>) -> Result<Reached, String> {
     let allowed =
         |stage: &&Stage| dialects.iter().all(|dialect| stage.leaves.contains(&dialect.as_str()));
     let found = may_be.into_iter().find(allowed);
-    found.map(|stage| Reached { pipeline, stage: stage.name }).ok_or_else(|| {
+    let capability = CAPABILITY.read(&module.as_operation());
+    let capability = capability.and_then(|capability| u32::try_from(capability).ok());
+    found.map(|stage| Reached { pipeline, stage: stage.name, capability }).ok_or_else(|| {
         let names: Vec<&str> = dialects.iter().map(String::as_str).collect();
         format!(
             "no stage of the pipeline '{}' leaves the dialects {}; irc-opt --list-stages shows what each leaves",
@@ -109,7 +111,7 @@ impl Document for Mlir {
     fn locate(&self, _: &mut [Diagnostic]) {}
 
     fn stage(&self) -> Option<Reached> {
-        let Reached { pipeline, stage } = self.reached;
+        let Reached { pipeline, stage, .. } = self.reached;
         (pipeline.position(stage).ok()? > pipeline.position(LAST_GRAPH).ok()?)
             .then_some(self.reached)
     }

@@ -468,14 +468,24 @@ fn stage_for(
     target: &Target,
 ) -> Result<Option<&'static str>, QueryError> {
     let Some(reached) = stage_of(db, input) else { return Ok(None) };
-    let own = reached.expect(target.backend.pipeline);
-    own.map(|()| Some(reached.stage)).map_err(|message| {
+    let failed = |message: String, help: String| {
+        QueryError::found(vec![Diagnostic::error("mlir-stage", message).help(help)])
+    };
+    reached.expect(target.backend.pipeline).map_err(|message| {
         let help = match *reached.pipeline == NVPTX {
             true => "--backend cuda compiles it for a GPU",
             false => "kernels for GPUs are made of a module after stage 'kernels' or before",
         };
-        QueryError::found(vec![Diagnostic::error("mlir-stage", message).help(help)])
-    })
+        failed(message, help.to_owned())
+    })?;
+    let own = target.capability();
+    match reached.capability.filter(|capability| *capability != own) {
+        Some(capability) => Err(failed(
+            format!("the kernels of the module are written for sm_{capability}, not sm_{own}"),
+            format!("--arch CUDA_{capability} compiles them for that GPU"),
+        )),
+        None => Ok(Some(reached.stage)),
+    }
 }
 
 /// The whole program with its constants as an object, LLVM IR, assembly or C source.

@@ -43,6 +43,7 @@ def Tl_Dialect : Dialect {
     | `tl.description` | the program of an ARK plan for a GPU | the first line of its PTX |
     | `tl.accesses` | a kernel of a model for a GPU | the number of operands that it only reads, and the bytes of each operand |
     | `tl.workers` | a kernel of a model for a GPU | the number of blocks that have a part of its work, if it is known |
+    | `tl.capability` | a module whose kernels are written for a GPU | its compute capability, such as 90 |
     | `tl.origin` | a launch or call; a kernel that only checks | the node that it computes, as text, where locations are omitted; what it requires |
     | `tl.ordered` | a `linalg.generic` | a unit: its reduction must not be reordered |
     | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are those of its operand |
@@ -81,7 +82,8 @@ def Tl_Dialect : Dialect {
     "::mlir::ElementsAttr":$constants,
     "::mlir::StringAttr":$description,
     "::mlir::DenseI64ArrayAttr":$accesses,
-    "::mlir::IntegerAttr":$workers
+    "::mlir::IntegerAttr":$workers,
+    "::mlir::IntegerAttr":$capability
   );
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;

@@ -41,10 +41,18 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
     let mut sources = vec![input.source()];
     for name in &arguments.ranks {
         let other = Input::open(name, None)?;
-        if !is_kernel || [&input, &other].iter().any(|file| file.content != Content::Plan) {
+        for file in [&input, &other] {
+            if file.content != Content::Plan {
+                return Err(Error::Usage(format!(
+                    "several files are the ARK plans of ranks, and {} is {}; irc compile MODEL -o PLAN.plan.json plans a model",
+                    file.shown(),
+                    file.content.words()
+                )));
+            }
+        }
+        if !is_kernel {
             return Err(Error::Usage(format!(
-                "several files are the ARK plans of ranks, which are compiled together for GPUs: {}, {name}",
-                input.shown()
+                "several ARK plans are compiled together for GPUs: --backend {CUDA}"
             )));
         }
         sources.push(other.source());

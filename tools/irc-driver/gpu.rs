@@ -266,15 +266,17 @@ fn of_plans(
     make: impl FnOnce(&Session, &[PlanFile<'_>], &Target) -> Result<Vec<u8>, irc::Error>,
 ) -> Result<Vec<u8>, Error> {
     let session = Session::new();
-    let plans: Vec<_> = plans.sources().into_iter().map(|source| session.plan(source)).collect();
+    let sources = plans.sources();
+    let plans: Vec<_> = sources.iter().map(|source| session.plan(source.clone())).collect();
     let mut named = None;
-    for plan in &plans {
+    for (source, plan) in sources.iter().zip(&plans) {
         let of_plan = match plan.architecture()? {
             Architecture::Any | Architecture::Cuda | Architecture::Cuda80 => target::GPU,
             Architecture::Cuda90 => "CUDA_90",
             other => {
                 let problem = Error::problem(format!(
-                    "the plan is for {}, and PTX for NVIDIA GPUs",
+                    "{} is a plan for {}, and kernels are for CUDA_80 and CUDA_90",
+                    source.name(),
                     other.name()
                 ));
                 return Err(problem.help("plan its model with --arch CUDA_80 or CUDA_90"));

@@ -248,17 +248,23 @@ pub fn with_given_shapes(
     if input.content != Content::Graph || types.is_empty() {
         return Ok(options);
     }
-    let session = Session::new();
-    let model = session.import_bytes(input.shown(), input.bytes.clone(), &options)?;
-    let imported = model.imported()?;
-    let graph = &imported.graph;
+    let read = read(&input.file(&options), Libraries::Unread);
+    let Some(document) = read.document else {
+        return Err(Error::Diagnostics(read.source, read.diagnostics));
+    };
     let mut shapes = options.shapes.clone();
-    for (name, value) in &graph.inputs {
-        let (ty, found) = (graph.ty(*value), types.get(name));
-        if let Some(found) = found.filter(|found| found.shape.len() == ty.rank())
-            && ty.known().is_none()
+    for port in document.module.graph.iter().flat_map(|graph| &graph.inputs) {
+        let Some(model::Type::Tensor(model::TensorType { shape: Some(declared), .. })) = &port.ty
+        else {
+            continue;
+        };
+        let is_open = declared.dims.iter().any(|dim| !matches!(dim, Dim::Size(0..)));
+        let name = port.name();
+        if let Some(found) = types.get(name)
+            && found.shape.len() == declared.dims.len()
+            && is_open
         {
-            shapes.entry(name.clone()).or_insert_with(|| found.shape.to_vec());
+            shapes.entry(name.to_owned()).or_insert_with(|| found.shape.to_vec());
         }
     }
     Ok(ImportOptions { shapes, ..options })

@@ -67,8 +67,9 @@ fn run_over(
     let (found, buffers) = match (&files[..], runs_alone) {
         _ if let Some(program) = &program => {
             let engine = Engine::of_kernel(arguments.backend.as_deref(), first.shown())?;
-            if arguments.self_test && engine == Engine::Cuda {
-                return archive::self_test(console, arguments, &first.bytes);
+            if arguments.self_test {
+                let emulated = (engine == Engine::Emulator).then_some(program);
+                return archive::self_test(console, arguments, &first.bytes, emulated);
             }
             let found = program.run_on(console, arguments, engine, given)?;
             plans.iter().try_for_each(|plans| plans.expect_no_suspicion(console))?;
@@ -76,7 +77,7 @@ fn run_over(
         }
         ([input], true) if input.content == Content::Archive => {
             if arguments.self_test {
-                return archive::self_test(console, arguments, &input.bytes);
+                return archive::self_test(console, arguments, &input.bytes, None);
             }
             (archive::run(console, arguments, &input.bytes, given)?, None)
         }

@@ -4,7 +4,6 @@ use super::{
     waits::MAX_SHIFT,
 };
 use crate::lowering::compute_to_loops::simt::{AT, GRID_BARRIER};
-use irc_mlir::ops::llvm;
 use irc_mlir::{
     BlockLike, OperationLike, OperationRef, PassError, PassResult, RegionLike, Value, elements,
     read,
@@ -134,12 +133,11 @@ impl Table {
         let body = module.region(0).ok().and_then(|region| region.first_block());
         let parsed = irc_mlir::parse_module(context, &self.module());
         let (Some(body), Some(parsed)) = (body, parsed) else { return Err(failed()) };
-        let own = |op: &OperationRef<'_, '_>| {
-            let name = read::string(op, "sym_name").unwrap_or_default();
-            let has_body = op.region(0).is_ok_and(|region| region.first_block().is_some());
-            has_body && name.starts_with("irc_gpu_") || read::op_name(op) == llvm::MLIR_GLOBAL
-        };
-        for op in read::body_ops(parsed.as_operation()).into_iter().filter(own) {
+        let name = |op: &OperationRef<'_, '_>| read::string(op, "sym_name").unwrap_or_default();
+        let present: BTreeSet<String> = read::body_ops(module).iter().map(name).collect();
+        // Kernels are in the module, functions of the device if it calls them.
+        let is_missing = |op: &OperationRef<'_, '_>| !present.contains(&name(op));
+        for op in read::body_ops(parsed.as_operation()).into_iter().filter(is_missing) {
             let op = body.append_operation((*op).clone());
             if read::string(&op, "sym_name").as_deref() == Some(POOL) {
                 let ty = irc_mlir::ty::parse(context, &format!("tensor<{}xi8>", self.pool.len()));

@@ -193,6 +193,7 @@ ops! {
     /// Memory.
     memref {
         ALLOCA                           "memref.alloca"                           * -> 1;
+        CAST                             "memref.cast"                             1 -> 1;
         DIM                              "memref.dim"                              2 -> 1;
         COPY                             "memref.copy"                             2 -> 0;
         EXTRACT_ALIGNED_POINTER_AS_INDEX "memref.extract_aligned_pointer_as_index" 1 -> 1;

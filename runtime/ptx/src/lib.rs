@@ -66,6 +66,11 @@ impl Program {
         &self.params
     }
 
+    /// The most threads of a CTA, if the kernel states them (`.maxntid`).
+    pub fn max_threads(&self) -> Option<u64> {
+        self.max_threads
+    }
+
     /// Bytes of static shared memory of a CTA.
     pub fn shared_bytes(&self) -> u64 {
         self.shared

@@ -19,6 +19,20 @@ impl<'s> Opcode<'s> {
         Self { name: parts.next().unwrap_or(""), modifiers: parts.collect() }
     }
 
+    /// The oldest architecture that has the operation, as in `sm_90`, if it is newer than 80, and whether code must be for
+    /// one architecture alone, as in `sm_90a`. Source: the PTX ISA, "Target ISA Notes" of each instruction.
+    pub fn architecture(&self) -> Option<(u32, bool)> {
+        match self.name {
+            "wgmma" | "setmaxnreg" => Some((90, true)),
+            "tensormap" if self.has("replace") => Some((90, true)),
+            "cp" if self.has("bulk") => Some((90, false)),
+            "mbarrier" if self.any(&["try_wait", "expect_tx"]) => Some((90, false)),
+            "fence" if self.has("mbarrier_init") => Some((90, false)),
+            "fence" if self.has("proxy") && !self.has("alias") => Some((90, false)),
+            _ => None,
+        }
+    }
+
     /// Whether there is a modifier.
     pub fn has(&self, modifier: &str) -> bool {
         self.modifiers.contains(&modifier)

@@ -56,6 +56,14 @@ impl<'s> Module<'s> {
         (sink.error_count() == before).then_some(module)
     }
 
+    /// The number of the architecture, such as 90 of `sm_90a`, and whether the code is for it alone. `None` if the module
+    /// has none.
+    pub(crate) fn architecture(&self) -> Option<(u32, bool)> {
+        let number = self.target.strip_prefix("sm_")?;
+        let digits = number.trim_end_matches(|it: char| it.is_ascii_lowercase());
+        Some((digits.parse().ok()?, digits.len() < number.len()))
+    }
+
     /// The names of the kernels, in order.
     pub fn kernels(&self) -> impl Iterator<Item = &'s str> {
         let kernels =

@@ -221,8 +221,14 @@ impl GpuKernel {
             inside(parameter.input, kernel.interface.inputs.len())
                 && inside(parameter.output, kernel.interface.outputs.len())
         };
-        if !kernel.parameters.iter().all(known) || !(1..=1024).contains(&kernel.threads) {
-            return Err(wrong("expected parameters of the interface and 1 to 1024 threads"));
+        if !kernel.parameters.iter().all(known) {
+            return Err(wrong("expected parameters that are inputs and outputs of the interface"));
+        }
+        if !(1..=1024).contains(&kernel.threads) {
+            return Err(wrong(&format!("expected 1 to 1024 threads, found {}", kernel.threads)));
+        }
+        for port in kernel.interface.inputs.iter().chain(&kernel.interface.outputs) {
+            Self::type_of(port).map_err(|message| wrong(&message))?;
         }
         let of_ranks = kernel.ranks.iter().map(|blocks| u64::from(*blocks)).sum::<u64>();
         let is_owned = |parameter: &Parameter| inside(parameter.rank, kernel.ranks.len());

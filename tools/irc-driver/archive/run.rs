@@ -3,6 +3,7 @@ use super::link::{Linked, extract, link};
 use crate::{
     console::Console,
     error::Error,
+    gpu::{Engine, Program},
     output, threads,
     values::{self, Buffers, Given, Missing},
 };
@@ -44,8 +45,13 @@ pub fn kernel(
     Ok(Loaded::with_file(&package, None)?.model.kernel().cloned())
 }
 
-/// Runs an archive on its own test inputs, and compares with its expected outputs.
-pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<(), Error> {
+/// Runs an archive on its own test inputs, in the emulator if its kernel is given, and compares with its expected outputs.
+pub fn self_test(
+    console: &Console,
+    arguments: &Run,
+    bytes: &Bytes,
+    emulated: Option<&Program>,
+) -> Result<(), Error> {
     let name = &arguments.files[0];
     let package = open(console, name, bytes)?;
     let models = package.metadata.extension.iter().flat_map(|ours| ours.models.values());
@@ -57,7 +63,10 @@ pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<()
     let loaded = Loaded::open(console, &package)?.on(threads::pool(arguments.threads)?);
     for vector in &vectors {
         let inputs = buffers(&package, &vector.inputs, str::to_owned)?;
-        let found = loaded.run(&inputs)?;
+        let found = match emulated {
+            Some(program) => program.run(console, arguments, Engine::Emulator, inputs)?,
+            None => loaded.run(&inputs)?,
+        };
         let outputs = &loaded.model.interface().outputs;
         let output_name = |number: &str| {
             let port = number.parse().ok().and_then(|number: usize| outputs.get(number));

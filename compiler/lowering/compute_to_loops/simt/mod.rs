@@ -20,7 +20,7 @@ use super::{
     Infallible, KERNEL, Kernel, Origin, Pass, PassError, PassResult, Sizes, Work, algorithms,
     described, parameters, stored,
 };
-use crate::attributes::{ACCESSES, LINKAGE, STRIDES, WORKERS, dictionaries};
+use crate::attributes::{self, ACCESSES, LINKAGE, STRIDES, WORKERS, dictionaries};
 use crate::kernel::{
     declare::on_memory,
     emit::{Buffer, Emit, Lanes},
@@ -214,6 +214,7 @@ impl Pass for ComputeToSimt {
         }
         kernels.into_iter().try_for_each(|kernel| lower_kernel(kernel, device))?;
         declare_groups(module);
+        attributes::CAPABILITY.write(module, device.capability);
         Ok(())
     }
 }

@@ -6,10 +6,10 @@ use super::{Load, SGE, SLE, Tile, Tiles, ULT, Writer, bound, coefficient, epilog
 use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
 use crate::lowering::compute_to_loops::expression::{depends_on, loop_number};
 use crate::lowering::linalg_to_vector::split::{Extent, Units};
-use irc_mlir::ops::{arith, math};
-use irc_mlir::{Value, ValueLike};
+use irc_mlir::ops::{arith, math, memref};
+use irc_mlir::{Type as MlirType, Value, ValueLike, melior::ir::r#type::MemRefType};
 use irc_tl::{Compute, Dim, Scalar};
-use std::{cell::RefCell, convert::Infallible};
+use std::convert::Infallible;
 
 /// The rows and vectors of a tile.
 pub(super) const ROWS: i64 = 4;
@@ -123,55 +123,47 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let is_wide = e.compare(SGE, columns, e.index(VECTORS * width));
         let either = |x, y| e.op(arith::SELECT, &[is_wide, x, y], columns.r#type());
         let (wide, narrow) = (either(columns, e.index(0)), either(e.index(0), columns));
-        let channel = [start, end];
+        let channel_rows = [start, end];
         at[windows.row] = start;
         at[windows.row + 1] = e.index(0);
         let (size, line) = self.copied_lines(e, windows, e.binary(arith::SUBI, end, start));
         let is_small = e.compare(SLE, size, e.index(SMALL));
         let is_small = e.binary(arith::ANDI, is_small, is_tall);
-        let tiles = |e: Emit<'c, 'a>, at: &mut [Value<'c, 'a>], range: Range<'c, 'a>, copied| {
-            self.tiles_of(e, windows, at, range, (wide, narrow), copied);
-        };
-        let at = RefCell::new(at);
-        let small = |e: Emit<'c, 'a>| {
-            let mut at = at.borrow_mut();
+        let Some(copied) = self.packed else { return };
+        let copy = |e: Emit<'c, 'a>| {
             let lines = e.binary(arith::DIVUI, size, line);
-            if let Some(copied) = self.copied_channel(e, windows, &at, (lines, line)) {
-                tiles(e, &mut at, (channel, ROWS), Some(copied));
-            }
+            self.copy_channel(e, windows, at, copied, (lines, line));
             Ok::<_, Infallible>(vec![])
         };
-        let large = |e: Emit<'c, 'a>| {
-            let mut at = at.borrow_mut();
-            tiles(e, &mut at, (channel, ROWS), None);
-            tiles(e, &mut at, ([end, to], 1), None);
-            Ok(vec![])
-        };
-        let Ok(_) = e.if_else(is_small, &[], small, large);
+        let Ok(_) = e.if_else(is_small, &[], copy, |_| Ok(vec![]));
+        let channel = Channel { is_copied: is_small, line, start };
+        let tall = [(VECTORS, wide), (1, narrow)];
+        self.tiles_of(e, windows, at, (channel_rows, ROWS), &tall, Some(channel));
+        self.tiles_of(e, windows, at, ([end, to], 1), &[(1, columns)], None);
     }
 
-    /// The tiles of so many rows of a range of rows.
+    /// The tiles of so many rows of a range of rows, by their vectors, each to its last column.
     fn tiles_of(
         &self,
         e: Emit<'c, 'a>,
         windows: &Windows,
         at: &mut [Value<'c, 'a>],
         ([start, to], rows): Range<'c, 'a>,
-        (wide, narrow): (Value<'c, 'a>, Value<'c, 'a>),
-        copied: Option<Copied<'c, 'a>>,
+        columns_of: &[(i64, Value<'c, 'a>)],
+        channel: Option<Channel<'c, 'a>>,
     ) {
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let width = self.lanes.count();
         let Ok(_) = e.for_each::<Infallible>((start, to, rows), &[], |e, row, _| {
             let row = if rows == 1 { row } else { e.min(row, e.offset(to, -rows)) };
             at[windows.row] = row;
-            for (vectors, end) in [(VECTORS, wide), (1, narrow)] {
+            for &(vectors, end) in columns_of {
                 let all = (e.index(0), end, vectors * width);
                 let Ok(_) = e.for_each::<Infallible>(all, &[], |e, column, _| {
                     let last = e.offset(columns, -vectors * width);
                     at[windows.row + 1] = e.max(e.min(column, last), e.index(0));
                     let rest = (vectors == 1).then_some(columns);
-                    self.window(e, windows, &Tile { at, rows, vectors, rest }, copied);
+                    self.window(e, windows, &Tile { at, rows, vectors, rest }, channel);
                     Ok(vec![])
                 });
             }
@@ -199,14 +191,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     /// Copies so many lines of a channel, from those of the tile at `at` on.
-    fn copied_channel(
+    fn copy_channel(
         &self,
         e: Emit<'c, 'a>,
         windows: &Windows,
         at: &[Value<'c, 'a>],
+        buffer: Buffer<'c, 'a>,
         (lines, length): (Value<'c, 'a>, Value<'c, 'a>),
-    ) -> Option<Copied<'c, 'a>> {
-        let buffer = self.packed?;
+    ) {
         let tile = Tile { at, rows: 1, vectors: 1, rest: None };
         let edges = self.edges(e, windows, &tile);
         let (place, distance) = self.source(e, windows, &tile);
@@ -230,7 +222,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             });
             Ok(vec![])
         });
-        Some(Copied { buffer, line: length, start: Some(at[windows.row]) })
     }
 
     /// The loops at the first element of a tile and of its sum.
@@ -253,32 +244,45 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         (place, self.axis_distance(e, *operand, windows.axis))
     }
 
-    /// A tile; of a channel that is copied, if it is.
+    /// A tile; of a channel that may be copied.
     fn window(
         &self,
         e: Emit<'c, 'a>,
         windows: &Windows,
         tile: &Tile<'_, 'c, 'a>,
-        channel: Option<Copied<'c, 'a>>,
+        channel: Option<Channel<'c, 'a>>,
     ) {
-        let zero = e.zero(e.f32(), self.lanes);
-        let zeros = vec![zero; (tile.rows * tile.vectors) as usize];
-        let types: Vec<_> = zeros.iter().map(|sum| sum.r#type()).collect();
-        let sums = |e: Emit<'c, 'a>, copied: Option<Copied<'c, 'a>>| {
-            Ok::<_, Infallible>(self.window_sums(e, windows, tile, copied, &zeros))
-        };
+        let operand = self.operands[self.tiles.vector.operand].1;
+        let any = any_size(operand.element);
+        let types = [any, MlirType::index(e.context), MlirType::index(e.context)];
         let edges = self.edges(e, windows, tile);
-        let at_edge = |e: Emit<'c, 'a>| sums(e, self.copied(e, windows, tile, &edges));
-        let Ok(sums) = match channel {
-            Some(_) => sums(e, channel),
-            // Those of one row are few.
-            None if tile.rows == 1 => at_edge(e),
-            None => {
-                self.prefetch_lines(e, windows, tile);
-                let is_inside = self.is_inside(e, windows, tile, &edges);
-                e.if_else(is_inside, &types, |e| sums(e, None), at_edge)
+        let at_edge = |e: Emit<'c, 'a>| {
+            Ok::<_, Infallible>(
+                self.copied(e, windows, tile, &edges).into_iter().flatten().collect(),
+            )
+        };
+        let in_place = |e: Emit<'c, 'a>| {
+            let (place, line) = self.source(e, windows, tile);
+            Ok(vec![e.op(memref::CAST, &[operand.memref], any), place, line])
+        };
+        let Ok(source) = match channel {
+            None => at_edge(e),
+            Some(channel) => {
+                let of_channel = |e: Emit<'c, 'a>| {
+                    let buffer = self.packed.map_or(operand, |buffer| buffer);
+                    let place = channel.first(e, windows, tile, self.tiles.step);
+                    Ok(vec![e.op(memref::CAST, &[buffer.memref], any), place, channel.line])
+                };
+                e.if_else(channel.is_copied, &types, of_channel, |e| {
+                    self.prefetch_lines(e, windows, tile);
+                    let is_inside = self.is_inside(e, windows, tile, &edges);
+                    e.if_else(is_inside, &types, in_place, at_edge)
+                })
             }
         };
+        let [memref, place, line] = source[..] else { return };
+        let source = Source { buffer: Buffer { memref, ..operand }, place, line };
+        let sums = self.window_sums(e, windows, tile, source);
         let sums = self.in_order(e, sums);
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let first = self.place(e, tile.at, 0);
@@ -376,14 +380,15 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             .unwrap_or_else(|| e.integer(1, 1, Lanes::Scalar))
     }
 
-    /// Copies what a tile reads, with zeros outside of the operand, to memory whose lines are [`Windows::line`] apart.
+    /// Copies what a tile reads, with zeros outside of the operand, to memory whose lines are [`Windows::line`] apart; returns
+    /// the parts of its [`Source`].
     fn copied(
         &self,
         e: Emit<'c, 'a>,
         windows: &Windows,
         tile: &Tile<'_, 'c, 'a>,
         edges: &Edges<'c, 'a>,
-    ) -> Option<Copied<'c, 'a>> {
+    ) -> Option<[Value<'c, 'a>; 3]> {
         let (buffer, width) = (self.packed?, self.lanes.count());
         let (place, distance) = self.source(e, windows, tile);
         let operand = self.operands[self.tiles.vector.operand].1;
@@ -404,32 +409,24 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             }
         }
         let line = e.index(windows.line(self.tiles.step, self.vectors, width));
-        Some(Copied { buffer, line, start: None })
+        let memref = e.op(memref::CAST, &[buffer.memref], any_size(buffer.element));
+        Some([memref, e.index(0), line])
     }
 
-    /// The sums of a tile, of its copied operand if that has zeros around it. With a step of 2, their lanes are in the order of
-    /// [`evens`].
+    /// The sums of a tile. With a step of 2, their lanes are in the order of [`evens`].
     fn window_sums(
         &self,
         e: Emit<'c, 'a>,
         windows: &Windows,
         tile: &Tile<'_, 'c, 'a>,
-        copied: Option<Copied<'c, 'a>>,
-        zeros: &[Value<'c, 'a>],
+        source: Source<'c, 'a>,
     ) -> Vec<Value<'c, 'a>> {
         let [row_taps, column_taps] = windows.taps;
         let (width, step) = (self.lanes.count(), self.tiles.step);
-        let vector = &self.tiles.vector;
+        let zeros = vec![e.zero(e.f32(), self.lanes); (tile.rows * tile.vectors) as usize];
         let mut loops = self.first_loops(e, tile);
-        let (buffer, line) = match copied {
-            Some(copied) => (copied.buffer, copied.line),
-            None => {
-                let line = self.axis_distance(e, vector.operand, windows.axis);
-                (self.operands[vector.operand].1, line)
-            }
-        };
         let all = (e.index(0), e.index(column_taps.count), 1);
-        let Ok(sums) = e.for_each::<Infallible>(all, zeros, |e, tap, sums| {
+        let Ok(sums) = e.for_each::<Infallible>(all, &zeros, |e, tap, sums| {
             let mut sums = sums.to_vec();
             if let Some(loop_) = column_taps.loop_ {
                 loops[loop_] = tap;
@@ -445,19 +442,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     e.splat(e.load(self.operands[factor.operand].1, place), self.lanes)
                 })
                 .collect();
-            let place = match copied {
-                Some(copied) => {
-                    let first = copied.first(e, windows, tile, step);
-                    e.add(first, e.scale(tap, column_taps.distance))
-                }
-                None => self.body(e, &loops).place(e, vector.operand, &vector.at),
-            };
+            let place = e.add(source.place, e.scale(tap, column_taps.distance));
             for vector in 0..tile.vectors {
                 for number in windows.lines_of(tile.rows) {
-                    let place = e.add(place, e.scale(line, number));
+                    let place = e.add(place, e.scale(source.line, number));
                     let loads = (0..step).map(|load| {
                         let place = e.offset(place, (vector * step + load) * width);
-                        e.load_lanes(buffer, place, self.lanes, None)
+                        e.load_lanes(source.buffer, place, self.lanes, None)
                     });
                     let value = evens(e, &loads.collect::<Vec<_>>(), self.lanes);
                     for row in 0..tile.rows {
@@ -491,18 +482,29 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 /// A range of rows, and the rows of a tile of it.
 type Range<'c, 'a> = ([Value<'c, 'a>; 2], i64);
 
-/// What a tile or a channel reads of the operand, copied with zeros around it.
+/// What a tile reads: the operand, or a copy with zeros around it.
 #[derive(Clone, Copy)]
-struct Copied<'c, 'a> {
+struct Source<'c, 'a> {
     buffer: Buffer<'c, 'a>,
+    /// The place of the first element.
+    place: Value<'c, 'a>,
     /// The distance of lines.
     line: Value<'c, 'a>,
-    /// The first row of the result, if it is of a channel.
-    start: Option<Value<'c, 'a>>,
 }
 
-impl<'c: 'a, 'a> Copied<'c, 'a> {
-    /// The place of the first element that a tile reads.
+/// The part of the operand that all tiles of a channel read.
+#[derive(Clone, Copy)]
+struct Channel<'c, 'a> {
+    /// Whether it is copied, with zeros around it.
+    is_copied: Value<'c, 'a>,
+    /// The distance of the copied lines.
+    line: Value<'c, 'a>,
+    /// The first row of the result.
+    start: Value<'c, 'a>,
+}
+
+impl<'c: 'a, 'a> Channel<'c, 'a> {
+    /// The place in the copy of the first element that a tile reads.
     fn first(
         &self,
         e: Emit<'c, 'a>,
@@ -510,11 +512,15 @@ impl<'c: 'a, 'a> Copied<'c, 'a> {
         tile: &Tile<'_, 'c, 'a>,
         step: i64,
     ) -> Value<'c, 'a> {
-        let Some(start) = self.start else { return e.index(0) };
-        let row = e.binary(arith::SUBI, tile.at[windows.row], start);
+        let row = e.binary(arith::SUBI, tile.at[windows.row], self.start);
         let line = e.binary(arith::MULI, self.line, e.scale(row, windows.stride));
         e.add(line, e.scale(tile.at[windows.row + 1], step))
     }
+}
+
+/// The type of a buffer of any number of elements.
+fn any_size<'c>(element: MlirType<'c>) -> MlirType<'c> {
+    MemRefType::new(element, &[i64::MIN], None, None).into()
 }
 
 /// Where the operand of a tile begins and ends: the rows and columns of the first element that it reads, and their numbers.

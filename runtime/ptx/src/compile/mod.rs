@@ -657,7 +657,23 @@ impl<'s> Compiler<'_, 's, '_> {
         }
         let op = Opcode::new(instruction.opcode.text);
         let operands = &instruction.operands[..];
+        self.expect_architecture(&op)?;
         self.basic(&op, operands)
+    }
+
+    /// Checks that the architecture of the module has an instruction.
+    fn expect_architecture(&mut self, op: &Opcode<'_>) -> Result<()> {
+        let (Some((least, alone)), Some(target)) = (op.architecture(), self.module.architecture())
+        else {
+            return Ok(());
+        };
+        if target.0 >= least && (target.1 || !alone) {
+            return Ok(());
+        }
+        let suffix = if alone { "a" } else { " or later" };
+        let (name, target) = (clip(self.opcode.text), clip(self.module.target));
+        let message = format!("`{name}` needs sm_{least}{suffix}, and the module is for `{target}`");
+        self.error("ptx-target", message, self.opcode.span(), "this instruction")
     }
 
     fn predicate_index(&mut self, name: Name<'s>) -> Result<u32> {

@@ -1,7 +1,7 @@
 //! The loop over tiles, or over shares of them, and the sums of shares.
 use super::{
-    super::team::when, Division, Emit, Infallible, Lanes, MAX_UNROLLED, Place, Range, Schedule,
-    Team, Tiles, ULT, arith, ceil_div, indices,
+    super::team::when, Division, Emit, Infallible, Lanes, MAX_UNROLLED, Method, Place, Range,
+    Schedule, Team, Tiles, ULT, arith, ceil_div, indices,
 };
 use crate::kernel::emit::{Buffer, first_result};
 use irc_mlir::{Type as MlirType, Value};
@@ -26,7 +26,11 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
             };
             let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
                 let (place, mut range) = find(e, number, number);
-                if self.summands() > MAX_UNROLLED * schedule.depth {
+                let unrolled = match schedule.method {
+                    Method::Staged => 1,
+                    _ => MAX_UNROLLED,
+                };
+                if self.summands() > unrolled * schedule.depth {
                     range.end = self.unknown(e, range.end);
                 }
                 Ok(tile(e, &Item { place, range, share: (number, number), find: &find }, carried))

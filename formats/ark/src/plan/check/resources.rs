@@ -20,6 +20,17 @@ pub(super) fn check_ranges(plan: &Plan, sink: &mut Sink) {
     for (outer, inner, group) in resource_groups(plan) {
         check_processors(plan, outer, group, &resource_path(outer, inner), sink);
     }
+    for (outer, group) in plan.processor_groups.iter().enumerate() {
+        let end = group.processor_range.end;
+        if end > plan.num_processors {
+            let message = format!(
+                "processors up to {end} are used, the plan has {}: its barriers would wait for ever",
+                plan.num_processors
+            );
+            let diagnostic = Diagnostic::error("plan-processors", message);
+            sink.push(diagnostic.path(format!("$.ProcessorGroups[{outer}].ProcessorRange")));
+        }
+    }
 }
 
 /// Checks the resources of every task group.
@@ -99,14 +110,6 @@ fn check_processors(plan: &Plan, outer: usize, group: &ResourceGroup, path: &str
             .path(format!("{path}.ProcessorRange"))
             .related(format!("$.ProcessorGroups[{outer}].ProcessorRange"), "the group is here");
         sink.push(diagnostic);
-    }
-    if whole.end > plan.num_processors {
-        let message = format!(
-            "processors up to {} are used, the plan has {}: its barriers would wait for ever",
-            whole.end, plan.num_processors
-        );
-        let diagnostic = Diagnostic::error("plan-processors", message);
-        sink.push(diagnostic.path(format!("$.ProcessorGroups[{outer}].ProcessorRange")));
     }
 }
 
