@@ -33,6 +33,8 @@ struct Case {
     mask: Mask,
     /// Whether heads follow the batch, so that nothing is transposed but the keys.
     by_head: bool,
+    /// Whether the softmax is also defined where all scores are minus infinity.
+    is_bounded: bool,
 }
 
 const CASE: Case = Case {
@@ -45,11 +47,13 @@ const CASE: Case = Case {
     width: 64,
     mask: Mask::None,
     by_head: false,
+    is_bounded: false,
 };
 
 impl Case {
     fn graph(self) -> Graph {
-        let Self { dtype, batch, heads, queries, keys, depth, width, mask, by_head } = self;
+        let Self { dtype, batch, heads, queries, keys, depth, width, mask, by_head, is_bounded } =
+            self;
         let mut b = Builder::new();
         let mut input = |name: &str, length: i64, width: i64| {
             let shape = match by_head {
@@ -84,7 +88,7 @@ impl Case {
                 b.op(Op::Select, &[shown, scores, low]).expect("one shape")
             }
         };
-        let weights = softmax(&mut b, scores);
+        let weights = softmax(&mut b, scores, is_bounded);
         let mixed = b.matmul(weights, v).expect("matrices");
         let op = Op::Transpose { permutation: vec![0, 2, 1, 3] };
         let mixed = if by_head { mixed } else { b.op(op, &[mixed]).expect("a permutation") };
@@ -161,12 +165,21 @@ impl Case {
     }
 }
 
-fn softmax(b: &mut Builder, x: ValueId) -> ValueId {
+fn softmax(b: &mut Builder, x: ValueId, is_bounded: bool) -> ValueId {
+    let to = b.dtype(x);
+    let x = if is_bounded { b.cast(x, DType::F32).expect("floats") } else { x };
+    let at_least = |b: &mut Builder, x: ValueId, bound: f64| {
+        let bound = b.scalar(bound, DType::F32).expect("a number");
+        if is_bounded { b.binary(Binary::Max, x, bound).expect("floats") } else { x }
+    };
     let max = b.reduce(Reduction::Max, x, &[3], true).expect("rows");
+    let max = at_least(b, max, f64::from(f32::MIN));
     let x = b.binary(Binary::Sub, x, max).expect("rows");
     let x = b.unary(Unary::Exp, x).expect("floats");
     let sum = b.reduce(Reduction::Sum, x, &[3], true).expect("rows");
-    b.binary(Binary::Div, x, sum).expect("rows")
+    let sum = at_least(b, sum, 0.5);
+    let weights = b.binary(Binary::Div, x, sum).expect("rows");
+    b.cast(weights, to).expect("floats")
 }
 
 const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
@@ -217,6 +230,14 @@ fn scores_are_masked() {
         for mask in masks {
             Case { dtype, mask, batch: 2, heads: 1, queries: 70, keys: 150, ..CASE }.run();
         }
+    }
+}
+
+#[test]
+fn sums_of_rows_may_be_bounded() {
+    let mask = Mask::Causal(f64::NEG_INFINITY);
+    for dtype in TYPES {
+        Case { dtype, mask, is_bounded: true, heads: 1, queries: 70, keys: 70, ..CASE }.run();
     }
 }
 

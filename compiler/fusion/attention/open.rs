@@ -105,13 +105,15 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
         let is_read_once = from == scores || is_read_once(from);
         (is_read_once && (is_open || mask.is_some())).then_some(())?;
         add_scores(from, &ty.dims, &mut body).then_some(())?;
+        let masks = usize::from(mask.is_some());
         body.extend(mask);
-        // Scores that are widened for the softmax are narrow outside of it, as probabilities are.
+        // Scores that are widened for the softmax, and then masked, are narrow outside of it, as probabilities are.
         let dtype_of = |value: Value<'c, 'a>| Some(tl::type_of(value.r#type()).ok()?.dtype);
         if dtype_of(scores)? != ty.dtype {
-            let (cast, Op::Cast { .. }) = body.last()? else { return None };
+            let at = body.len().checked_sub(1 + masks)?;
+            let (cast, Op::Cast { .. }) = body.get(at)? else { return None };
             (dtype_of(cast.operand(0).ok()?)? == ty.dtype).then_some(())?;
-            softmax.splice(0..0, body.pop());
+            softmax.splice(0..0, body.drain(at..));
         }
         let product = match body.iter().filter(|(op, _)| plain(*op).is_some()).collect::<Vec<_>>()[..]
         {

@@ -672,7 +672,8 @@ impl<'s> Compiler<'_, 's, '_> {
         }
         let suffix = if alone { "a" } else { " or later" };
         let (name, target) = (clip(self.opcode.text), clip(self.module.target));
-        let message = format!("`{name}` needs sm_{least}{suffix}, and the module is for `{target}`");
+        let message =
+            format!("`{name}` needs sm_{least}{suffix}, and the module is for `{target}`");
         self.error("ptx-target", message, self.opcode.span(), "this instruction")
     }
 

@@ -22,34 +22,119 @@ fn attention(cx: &mut Context<'_>) -> Lowered {
     let dtype = cx.dtype(q);
     let past = cx.optional(4).map_or(0.into(), |past| cx.b.dims(past)[2].clone());
 
-    let products = scores(cx.b, q, key, cx.float("scale")?)?;
+    let whole = [&cx.b.dims(q)[..3], &cx.b.dims(key)[2..3]].concat();
+    let heads = Heads::of(cx.b, q, key)?;
+    let q = heads.queries(cx.b, q)?;
+    let [k, v] = [key, value];
+    let (k, v) = (heads.shared(cx.b, k)?, heads.shared(cx.b, v)?);
+
+    let products = scores(cx.b, q, k, cx.float("scale")?)?;
     let cap = f64::from(cx.float_or("softcap", 0.0)?);
     let capped = if cap == 0.0 { products } else { soft_cap(cx.b, products, cap)? };
-    let masked = mask(cx, capped, &past)?;
+    let added = add_mask(cx, &heads, capped, &whole)?;
+    // Whether a key is seen is decided in the type of the softmax, of which attention can be computed at once.
     let precision = precision(cx)?.unwrap_or(dtype);
-    let weights = cx.b.cast(masked, precision)?;
-    let weights = if masked == capped {
-        wide_softmax(cx.b, weights)?
-    } else {
-        masked_softmax(cx.b, weights, None)?
+    let scores = cx.b.cast(added, precision)?;
+    let scores = cx.b.cast(scores, wide(precision))?;
+    let seen = hide(cx, &heads, scores, &past)?;
+    let is_masked = added != capped || seen != scores;
+    let weights = match is_masked {
+        true => masked_softmax(cx.b, seen, None)?,
+        false => wide_softmax(cx.b, seen)?,
     };
+    let weights = cx.b.cast(weights, precision)?;
     let weights = cx.b.cast(weights, dtype)?;
     let shown = match cx.int_or("qk_matmul_output_mode", 0)? {
         0 => products,
         1 => capped,
-        2 => masked,
+        2 => hide(cx, &heads, added, &past)?,
         3 => weights,
         other => {
             let message = format!("expected qk_matmul_output_mode from 0 to 3, found {other}");
             return Err(LowerError::invalid(message));
         }
     };
-    let of_weights = cx.b.cast(value, dtype)?;
-    let mut y = weighted(cx.b, weights, of_weights)?;
+    let shown = heads.joined(cx.b, shown, &whole)?;
+    let of_weights = cx.b.cast(v, dtype)?;
+    let y = weighted(cx.b, weights, of_weights)?;
+    let mut y = heads.joined(cx.b, y, &whole)?;
     if packed {
         y = joined_heads(cx.b, y)?;
     }
     Ok(vec![y, key, value, shown])
+}
+
+/// How scores are arranged whose heads of queries, several of them, share a head of keys and values: `[batch, shared heads,
+/// heads that share one, queries, keys]`, so that each head of queries has a matrix. Those of one query are the rows of one
+/// matrix, `[batch, shared heads, heads that share one, keys]`. Otherwise `[batch, heads, queries, keys]`.
+struct Heads {
+    /// The heads of keys and those of queries that share one, unless each has its own.
+    shared: Option<[Dim; 2]>,
+    is_token: bool,
+}
+
+impl Heads {
+    fn of(b: &mut Builder, queries: ValueId, keys: ValueId) -> Result<Self, LowerError> {
+        let (own, keys) = (b.dims(queries), b.dims(keys));
+        if own[1] == keys[1] {
+            return Ok(Self { shared: None, is_token: false });
+        }
+        let each = own[1].floor_div(&keys[1]);
+        let message = "expected a multiple of the heads of keys and values";
+        b.require(&(each.clone() * keys[1].clone()), Relation::Equal, &own[1], message)?;
+        Ok(Self { shared: Some([keys[1].clone(), each]), is_token: own[2].is(1) })
+    }
+
+    /// A value of `[batch, heads, queries, ...]`, where the first three may be 1.
+    fn queries(&self, b: &mut Builder, x: ValueId) -> Built {
+        let Some([shared, each]) = &self.shared else { return Ok(x) };
+        let dims = b.dims(x);
+        let heads = match dims[1].is(1) {
+            true => [1.into(), 1.into()],
+            false => [shared.clone(), each.clone()],
+        };
+        let rest = if self.is_token { &dims[3..] } else { &dims[2..] };
+        b.reshape(x, &[&dims[..1], &heads, rest].concat())
+    }
+
+    /// Keys or values.
+    fn shared(&self, b: &mut Builder, x: ValueId) -> Built {
+        let Some([shared, _]) = &self.shared else { return Ok(x) };
+        let mut dims = b.dims(x);
+        b.require(&dims[1], Relation::Equal, shared, "expected as many heads of keys and values")?;
+        dims[1] = shared.clone();
+        if !self.is_token {
+            dims.insert(2, 1.into());
+        }
+        b.reshape(x, &dims)
+    }
+
+    /// `[batch, heads, queries, ...]` of what is arranged as scores of `[batch, heads, queries, keys]`.
+    fn joined(&self, b: &mut Builder, x: ValueId, whole: &[Dim]) -> Built {
+        if self.shared.is_none() {
+            return Ok(x);
+        }
+        let mut dims = b.dims(x);
+        let last = dims.split_off(dims.len() - 1);
+        b.reshape(x, &[&dims[..1], &whole[1..3], &last].concat())
+    }
+
+    /// The batch, head, query and key of a score.
+    fn place(&self) -> [Scalar; 4] {
+        let (head, query) = match &self.shared {
+            None => (Scalar::Loop(1), Scalar::Loop(2)),
+            Some([_, each]) => {
+                let head = Scalar::Loop(1) * size(each) + Scalar::Loop(2);
+                (head, if self.is_token { Scalar::index(0) } else { Scalar::Loop(3) })
+            }
+        };
+        let key = Scalar::Loop(self.rank() - 1);
+        [Scalar::Loop(0), head, query, key]
+    }
+
+    fn rank(&self) -> usize {
+        if self.shared.is_some() && !self.is_token { 5 } else { 4 }
+    }
 }
 
 /// `[batch, heads, sequence, size]` from a value that may have the heads in its last dimension.
@@ -201,28 +286,66 @@ pub(in crate::ops) fn soft_cap(b: &mut Builder, x: ValueId, cap: f64) -> Built {
     scale(b, x, cap)
 }
 
-/// Masked scores: minus infinity where the mask hides a key, or the sum with an additive mask.
-fn mask(cx: &mut Context<'_>, scores: ValueId, past: &Dim) -> Result<ValueId, LowerError> {
-    let dims = cx.b.dims(scores);
-    let dtype = cx.dtype(scores);
+/// Scores with the mask that is given, if one is: its sum with them, or minus infinity where it hides a key.
+fn add_mask(
+    cx: &mut Context<'_>,
+    heads: &Heads,
+    scores: ValueId,
+    whole: &[Dim],
+) -> Result<ValueId, LowerError> {
+    let Some(given) = cx.optional(3) else { return Ok(scores) };
+    let (ty, dtype) = (cx.b.ty(given).clone(), cx.dtype(scores));
+    let fits = |(own, dim): (&Dim, &Dim)| own == dim || own.is(1);
+    let is_plain = (1..=4).contains(&ty.rank())
+        && ty.dims.iter().rev().zip(whole.iter().rev()).all(fits)
+        && ty.dims.last() == whole.last();
+    if !is_plain {
+        let element = Scalar::load(0, loops(0..heads.rank()));
+        let body = with_mask(cx, heads, element, given, whole)?;
+        let dims = cx.b.dims(scores);
+        return Ok(cx.b.compute(Compute::map(dims, body), &[scores, given])?);
+    }
+    let mut dims = vec![Dim::from(1); 4 - ty.rank()];
+    dims.extend(ty.dims);
+    let mask = cx.b.reshape(given, &dims)?;
+    let mask = heads.queries(cx.b, mask)?;
+    if ty.dtype == DType::Bool {
+        let hidden = cx.b.scalar(f64::NEG_INFINITY, dtype)?;
+        return Ok(cx.b.select(mask, scores, hidden)?);
+    }
+    let mask = cx.b.cast(mask, dtype)?;
+    Ok(cx.b.binary(Binary::Add, scores, mask)?)
+}
+
+/// Scores that are minus infinity where a query does not see a key: beyond the end of its sequence, or of its window.
+fn hide(
+    cx: &mut Context<'_>,
+    heads: &Heads,
+    scores: ValueId,
+    past: &Dim,
+) -> Result<ValueId, LowerError> {
+    let (dims, dtype) = (cx.b.dims(scores), cx.dtype(scores));
     let hidden = || Scalar::float(f64::NEG_INFINITY, dtype);
     let window = Window::of(cx)?;
-    let mut body = Scalar::load(0, loops(0..4));
+    let [batch, _, query, key] = heads.place();
+    let mut body = Scalar::load(0, loops(0..heads.rank()));
     let mut operands = vec![scores];
-    if let Some(given) = cx.optional(3) {
-        operands.push(given);
-        body = with_mask(cx, body, given, &dims)?;
-    }
     let mut offset = size(past);
     if let Some(lengths) = cx.optional(6) {
-        let length = Scalar::load(operands.len(), [Scalar::Loop(0)]).cast(DType::I64);
+        let length = Scalar::load(operands.len(), [batch]).cast(DType::I64);
         operands.push(lengths);
-        body = Scalar::Loop(3).lt(length.clone()).select(body, hidden());
+        body = key.clone().lt(length.clone()).select(body, hidden());
         if cx.optional(4).is_none() {
-            offset = length - size(&dims[2]);
+            let queries = cx.b.dims(cx.input(0)?);
+            offset = length - size(&queries[queries.len() - 2]);
         }
     }
-    if let Some(seen) = window.sees(&(Scalar::Loop(2) + offset)) {
+    let keys = &dims[dims.len() - 1];
+    let sees_all = heads.is_token && operands.len() == 1 && *keys == past.clone() + 1.into();
+    if sees_all && window.is_causal() {
+        return Ok(scores);
+    }
+    if let Some(seen) = window.sees(&(query + offset), &key) {
         body = seen.select(body, hidden());
     } else if operands.len() == 1 {
         return Ok(scores);
@@ -249,9 +372,14 @@ impl Window {
         Ok(Self { before: side("left_window_size")?, after })
     }
 
-    /// Whether the key counted by loop 3 is visible from a position; `None` if all are.
-    fn sees(&self, position: &Scalar) -> Option<Scalar> {
-        let key = || Scalar::Loop(3);
+    /// Whether it hides later keys alone.
+    fn is_causal(&self) -> bool {
+        self.before.is_none() && self.after.iter().all(|after| *after == 0)
+    }
+
+    /// Whether a key is visible from a position; `None` if all are.
+    fn sees(&self, position: &Scalar, key: &Scalar) -> Option<Scalar> {
+        let key = || key.clone();
         let first = self.before.map(|before| key().ge(position.clone() - Scalar::index(before)));
         let last = self
             .after
@@ -264,6 +392,7 @@ impl Window {
 /// A score with the mask, operand 1, which broadcasts; keys beyond its end are hidden.
 fn with_mask(
     cx: &mut Context<'_>,
+    heads: &Heads,
     score: Scalar,
     given: ValueId,
     dims: &[Dim],
@@ -273,9 +402,10 @@ fn with_mask(
         return Err(LowerError::invalid(format!("expected a mask of rank 1 to 4, found {ty}")));
     };
     let may_end = cx.version >= 24;
+    let place = heads.place();
     let mut at = vec![];
     for (axis, own) in ty.dims.iter().enumerate() {
-        let index = Scalar::Loop(new + axis);
+        let index = place[new + axis].clone();
         let last = new + axis == 3;
         let relation = if last && may_end { Relation::AtMost } else { Relation::EqualOrOne };
         cx.b.require(own, relation, &dims[new + axis], "expected a mask that broadcasts")?;
@@ -297,7 +427,8 @@ fn with_mask(
     };
     let columns = &ty.dims[ty.rank() - 1];
     if may_end && *columns != dims[3] {
-        return Ok(Scalar::Loop(3).lt(size(columns)).select(value, hidden()));
+        let [.., key] = place;
+        return Ok(key.lt(size(columns)).select(value, hidden()));
     }
     Ok(value)
 }

@@ -915,9 +915,9 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         let at = self.scores.result_index(e, [outer, row, e.index(0)]);
         let own: Vec<_> = scores.iter().zip(at).filter(|(dim, _)| !dim.is(1)).collect();
         let mut rows: BTreeMap<_, Typed<'c, 'a>> = BTreeMap::new();
-        let mut factor = None;
+        let (mut factor, mut shift) = (None, None);
         let steps = self.attention.forms.iter().zip(self.writers).zip(self.place.steps);
-        for ((form, writer), step) in steps {
+        for (number, ((form, writer), step)) in steps.enumerate() {
             let origin = |value: usize| self.place.kernel.values[value].origin;
             let mut known = Known::new();
             let mut note = |part: &Scalar| {
@@ -942,8 +942,10 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                 Form::Sum | Form::Result => {
                     // What has been subtracted from scores is their maximum so far.
                     let factor = *factor.get_or_insert_with(|| {
-                        let shift = rows.get(&self.attention.shift);
-                        shift.map_or(sums.max, |(shift, _)| self.exp(e, sums.max, *shift))
+                        let Some(shift) = shift else {
+                            unreachable!("it is computed before the exponentials")
+                        };
+                        self.exp(e, sums.max, shift)
                     });
                     let scaled = |sum| e.binary(arith::MULF, sum, factor);
                     if *form == Form::Sum {
@@ -955,6 +957,9 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                     }
                 }
             };
+            if number == self.attention.shift {
+                shift = Some(value.0);
+            }
             if let Work::Nest(_) = step.work {
                 rows.insert(origin(step.results[0]), value);
             }

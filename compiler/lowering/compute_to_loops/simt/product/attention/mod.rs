@@ -51,8 +51,8 @@ pub(in super::super) struct Attention {
     nests: Vec<Nest>,
     types: Vec<Vec<Type>>,
     forms: Vec<Form>,
-    /// The number of each row that is subtracted from the scores.
-    shift: Origin,
+    /// The step that computes the number of each row which is subtracted from the scores.
+    shift: usize,
     /// Whether the weights are the right factor of the last product, and the loop of it for each of the scores.
     is_turned: bool,
     loops: Vec<usize>,
@@ -105,6 +105,8 @@ impl Attention {
         let has = |form| forms.contains(&form);
         let is_whole = [Form::Max, Form::Sum, Form::Result].into_iter().all(has);
         let shift = reader.shift.filter(|_| is_whole)?;
+        let makes = |step: &Step<'_>| kernel.values[step.results[0]].origin == shift;
+        let shift = steps[..count].iter().position(makes)?;
         reader.is_private(first, count).then_some(())?;
 
         let mut found = Self {
