@@ -235,7 +235,9 @@ fn constants_of(module: &Module<'_>) -> Vec<u8> {
 }
 
 fn no_interface() -> QueryError {
-    QueryError::at("mlir-interface", "the module has no main function with an interface")
+    let message = "the module has no main function with an interface";
+    let help = "of a plan, 'memory' is the first stage from which compilation continues: it has the persistent kernel";
+    QueryError::found(vec![Diagnostic::error("mlir-interface", message).help(help)])
 }
 
 /// Checks that a module contains its constants.

@@ -50,6 +50,25 @@ fn all_errors_are_reported() {
 }
 
 #[test]
+fn instructions_of_other_architectures_are_named() {
+    for (body, least) in [
+        ("wgmma.fence.sync.aligned;", "sm_90a"),
+        ("fence.proxy.async;", "sm_90 or later"),
+    ] {
+        for (target, fits) in [("sm_80", false), ("sm_90", least != "sm_90a"), ("sm_90a", true)] {
+            let text = module("", body).replace("sm_90a", target).replace("sm_80", target);
+            match try_compile(&text, "k") {
+                Ok(_) => assert!(fits, "{body} {target}"),
+                Err(error) => {
+                    let says = format!("needs {least}, and the module is for `{target}`");
+                    assert!(!fits && error.contains(&says), "{body} {target}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn instructions_that_are_not_supported_are_named() {
     body_rejected(
         "tex.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [t, {%f1, %f2}];",
