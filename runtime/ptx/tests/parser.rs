@@ -51,10 +51,9 @@ fn all_errors_are_reported() {
 
 #[test]
 fn instructions_of_other_architectures_are_named() {
-    for (body, least) in [
-        ("wgmma.fence.sync.aligned;", "sm_90a"),
-        ("fence.proxy.async;", "sm_90 or later"),
-    ] {
+    for (body, least) in
+        [("wgmma.fence.sync.aligned;", "sm_90a"), ("fence.proxy.async;", "sm_90 or later")]
+    {
         for (target, fits) in [("sm_80", false), ("sm_90", least != "sm_90a"), ("sm_90a", true)] {
             let text = module("", body).replace("sm_90a", target).replace("sm_80", target);
             match try_compile(&text, "k") {

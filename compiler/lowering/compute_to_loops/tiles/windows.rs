@@ -129,7 +129,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let (size, line) = self.copied_lines(e, windows, e.binary(arith::SUBI, end, start));
         let is_small = e.compare(SLE, size, e.index(SMALL));
         let is_small = e.binary(arith::ANDI, is_small, is_tall);
-        let Some(copied) = self.packed else { return };
+        let Some(copied) = self.packed else {
+            unreachable!("windows have memory for copies of what they read")
+        };
         let copy = |e: Emit<'c, 'a>| {
             let lines = e.binary(arith::DIVUI, size, line);
             self.copy_channel(e, windows, at, copied, (lines, line));
@@ -269,7 +271,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             None => at_edge(e),
             Some(channel) => {
                 let of_channel = |e: Emit<'c, 'a>| {
-                    let buffer = self.packed.map_or(operand, |buffer| buffer);
+                    let buffer = self.packed.unwrap_or(operand);
                     let place = channel.first(e, windows, tile, self.tiles.step);
                     Ok(vec![e.op(memref::CAST, &[buffer.memref], any), place, channel.line])
                 };
@@ -280,7 +282,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 })
             }
         };
-        let [memref, place, line] = source[..] else { return };
+        let [memref, place, line] = source[..] else {
+            unreachable!("windows have memory for copies of what they read")
+        };
         let source = Source { buffer: Buffer { memref, ..operand }, place, line };
         let sums = self.window_sums(e, windows, tile, source);
         let sums = self.in_order(e, sums);

@@ -25,8 +25,7 @@ fn attention(cx: &mut Context<'_>) -> Lowered {
     let whole = [&cx.b.dims(q)[..3], &cx.b.dims(key)[2..3]].concat();
     let heads = Heads::of(cx.b, q, key)?;
     let q = heads.queries(cx.b, q)?;
-    let [k, v] = [key, value];
-    let (k, v) = (heads.shared(cx.b, k)?, heads.shared(cx.b, v)?);
+    let (k, v) = (heads.shared(cx.b, key)?, heads.shared(cx.b, value)?);
 
     let products = scores(cx.b, q, k, cx.float("scale")?)?;
     let cap = f64::from(cx.float_or("softcap", 0.0)?);
