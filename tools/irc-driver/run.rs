@@ -68,7 +68,9 @@ fn run_over(
         _ if let Some(program) = &program => {
             let engine = Engine::of_kernel(arguments.backend.as_deref(), first.shown())?;
             if arguments.self_test {
-                let emulated = (engine == Engine::Emulator).then_some(program);
+                let emulate = |inputs| program.run(console, arguments, engine, inputs);
+                let emulate: &dyn Fn(Buffers) -> Result<Buffers, Error> = &emulate;
+                let emulated = (engine == Engine::Emulator).then_some(emulate);
                 return archive::self_test(console, arguments, &first.bytes, emulated);
             }
             let found = program.run_on(console, arguments, engine, given)?;

@@ -3,7 +3,6 @@ use super::link::{Linked, extract, link};
 use crate::{
     console::Console,
     error::Error,
-    gpu::{Engine, Program},
     output, threads,
     values::{self, Buffers, Given, Missing},
 };
@@ -45,12 +44,12 @@ pub fn kernel(
     Ok(Loaded::with_file(&package, None)?.model.kernel().cloned())
 }
 
-/// Runs an archive on its own test inputs, in the emulator if its kernel is given, and compares with its expected outputs.
+/// Runs an archive on its own test inputs, by a function if one is given, and compares with its expected outputs.
 pub fn self_test(
     console: &Console,
     arguments: &Run,
     bytes: &Bytes,
-    emulated: Option<&Program>,
+    run: Option<&dyn Fn(Buffers) -> Result<Buffers, Error>>,
 ) -> Result<(), Error> {
     let name = &arguments.files[0];
     let package = open(console, name, bytes)?;
@@ -63,8 +62,8 @@ pub fn self_test(
     let loaded = Loaded::open(console, &package)?.on(threads::pool(arguments.threads)?);
     for vector in &vectors {
         let inputs = buffers(&package, &vector.inputs, str::to_owned)?;
-        let found = match emulated {
-            Some(program) => program.run(console, arguments, Engine::Emulator, inputs)?,
+        let found = match run {
+            Some(run) => run(inputs)?,
             None => loaded.run(&inputs)?,
         };
         let outputs = &loaded.model.interface().outputs;
