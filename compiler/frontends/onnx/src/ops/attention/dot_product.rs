@@ -294,11 +294,7 @@ fn add_mask(
 ) -> Result<ValueId, LowerError> {
     let Some(given) = cx.optional(3) else { return Ok(scores) };
     let (ty, dtype) = (cx.b.ty(given).clone(), cx.dtype(scores));
-    let fits = |(own, dim): (&Dim, &Dim)| own == dim || own.is(1);
-    let is_plain = (1..=4).contains(&ty.rank())
-        && ty.dims.iter().rev().zip(whole.iter().rev()).all(fits)
-        && ty.dims.last() == whole.last();
-    if !is_plain {
+    if !has_each_key(&ty.dims, whole) {
         let element = Scalar::load(0, loops(0..heads.rank()));
         let body = with_mask(cx, heads, element, given, whole)?;
         let dims = cx.b.dims(scores);
@@ -314,6 +310,14 @@ fn add_mask(
     }
     let mask = cx.b.cast(mask, dtype)?;
     Ok(cx.b.binary(Binary::Add, scores, mask)?)
+}
+
+/// Whether a mask has a number for each key, and broadcasts to scores of these sizes whatever symbols stand for.
+pub(in crate::ops) fn has_each_key(mask: &[Dim], scores: &[Dim]) -> bool {
+    let fits = |(own, dim): (&Dim, &Dim)| own == dim || own.is(1);
+    mask.len() <= scores.len()
+        && mask.iter().rev().zip(scores.iter().rev()).all(fits)
+        && mask.last().is_some_and(|last| Some(last) == scores.last())
 }
 
 /// Scores that are minus infinity where a query does not see a key: beyond the end of its sequence, or of its window.

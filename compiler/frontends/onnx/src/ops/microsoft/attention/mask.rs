@@ -1,8 +1,9 @@
 //! Masks of keys, and terms added to scores.
 
 use crate::context::{Context, LowerError};
+use crate::ops::attention::dot_product::has_each_key;
 use crate::ops::pieces::{loops, size};
-use irc_tl::{Builder, Comparison, Compute, DType, Dim, Relation, Scalar, ValueId};
+use irc_tl::{Binary, Builder, Comparison, Compute, DType, Dim, Relation, Scalar, ValueId};
 
 /// What changes scores before the softmax.
 pub(super) struct Masks {
@@ -38,9 +39,18 @@ impl Masks {
     /// Masked scores, of `[batch, heads, queries, keys]`.
     pub fn apply(&self, b: &mut Builder, scores: ValueId) -> Result<ValueId, LowerError> {
         let (dims, dtype) = (b.dims(scores), b.dtype(scores));
+        let (plain, bias) = match self.bias {
+            Some(bias) if has_each_key(&b.dims(bias), &dims) => (Some(bias), None),
+            bias => (None, bias),
+        };
+        let mut scores = scores;
+        if let Some(bias) = plain {
+            let bias = b.cast(bias, dtype)?;
+            scores = b.binary(Binary::Add, scores, bias)?;
+        }
         let mut body = Scalar::load(0, loops(0..4));
         let mut operands = vec![scores];
-        if let Some(bias) = self.bias {
+        if let Some(bias) = bias {
             let bias = b.broadcast(bias, &dims)?;
             body = body + Scalar::load(operands.len(), loops(0..4)).cast(dtype);
             operands.push(bias);
