@@ -129,12 +129,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let (size, line) = self.copied_lines(e, windows, e.binary(arith::SUBI, end, start));
         let is_small = e.compare(SLE, size, e.index(SMALL));
         let is_small = e.binary(arith::ANDI, is_small, is_tall);
-        let Some(copied) = self.packed else {
-            unreachable!("windows have memory for copies of what they read")
-        };
         let copy = |e: Emit<'c, 'a>| {
             let lines = e.binary(arith::DIVUI, size, line);
-            self.copy_channel(e, windows, at, copied, (lines, line));
+            self.copy_channel(e, windows, at, (lines, line));
             Ok::<_, Infallible>(vec![])
         };
         let Ok(_) = e.if_else(is_small, &[], copy, |_| Ok(vec![]));
@@ -198,9 +195,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         e: Emit<'c, 'a>,
         windows: &Windows,
         at: &[Value<'c, 'a>],
-        buffer: Buffer<'c, 'a>,
         (lines, length): (Value<'c, 'a>, Value<'c, 'a>),
     ) {
+        let buffer = self.copies();
         let tile = Tile { at, rows: 1, vectors: 1, rest: None };
         let edges = self.edges(e, windows, &tile);
         let (place, distance) = self.source(e, windows, &tile);
@@ -246,6 +243,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         (place, self.axis_distance(e, *operand, windows.axis))
     }
 
+    /// The memory for copies of what tiles read.
+    fn copies(&self) -> Buffer<'c, 'a> {
+        let Some(buffer) = self.packed else {
+            unreachable!("windows have memory for copies of what they read")
+        };
+        buffer
+    }
+
     /// A tile; of a channel that may be copied.
     fn window(
         &self,
@@ -258,11 +263,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let any = any_size(operand.element);
         let types = [any, MlirType::index(e.context), MlirType::index(e.context)];
         let edges = self.edges(e, windows, tile);
-        let at_edge = |e: Emit<'c, 'a>| {
-            Ok::<_, Infallible>(
-                self.copied(e, windows, tile, &edges).into_iter().flatten().collect(),
-            )
-        };
+        let at_edge =
+            |e: Emit<'c, 'a>| Ok::<_, Infallible>(self.copied(e, windows, tile, &edges).to_vec());
         let in_place = |e: Emit<'c, 'a>| {
             let (place, line) = self.source(e, windows, tile);
             Ok(vec![e.op(memref::CAST, &[operand.memref], any), place, line])
@@ -271,9 +273,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             None => at_edge(e),
             Some(channel) => {
                 let of_channel = |e: Emit<'c, 'a>| {
-                    let buffer = self.packed.unwrap_or(operand);
                     let place = channel.first(e, windows, tile, self.tiles.step);
-                    Ok(vec![e.op(memref::CAST, &[buffer.memref], any), place, channel.line])
+                    Ok(vec![e.op(memref::CAST, &[self.copies().memref], any), place, channel.line])
                 };
                 e.if_else(channel.is_copied, &types, of_channel, |e| {
                     self.prefetch_lines(e, windows, tile);
@@ -282,9 +283,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 })
             }
         };
-        let [memref, place, line] = source[..] else {
-            unreachable!("windows have memory for copies of what they read")
-        };
+        let [memref, place, line] = source[..] else { unreachable!("a source has three parts") };
         let source = Source { buffer: Buffer { memref, ..operand }, place, line };
         let sums = self.window_sums(e, windows, tile, source);
         let sums = self.in_order(e, sums);
@@ -392,8 +391,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         windows: &Windows,
         tile: &Tile<'_, 'c, 'a>,
         edges: &Edges<'c, 'a>,
-    ) -> Option<[Value<'c, 'a>; 3]> {
-        let (buffer, width) = (self.packed?, self.lanes.count());
+    ) -> [Value<'c, 'a>; 3] {
+        let (buffer, width) = (self.copies(), self.lanes.count());
         let (place, distance) = self.source(e, windows, tile);
         let operand = self.operands[self.tiles.vector.operand].1;
         let columns = edges.columns.map(|wide| e.op(arith::TRUNCI, &[wide], e.int(32)));
@@ -414,7 +413,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
         let line = e.index(windows.line(self.tiles.step, self.vectors, width));
         let memref = e.op(memref::CAST, &[buffer.memref], any_size(buffer.element));
-        Some([memref, e.index(0), line])
+        [memref, e.index(0), line]
     }
 
     /// The sums of a tile. With a step of 2, their lanes are in the order of [`evens`].

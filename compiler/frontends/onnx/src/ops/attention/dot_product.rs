@@ -23,19 +23,19 @@ fn attention(cx: &mut Context<'_>) -> Lowered {
     let past = cx.optional(4).map_or(0.into(), |past| cx.b.dims(past)[2].clone());
 
     let whole = [&cx.b.dims(q)[..3], &cx.b.dims(key)[2..3]].concat();
-    let heads = Heads::of(cx.b, q, key)?;
-    let q = heads.queries(cx.b, q)?;
-    let (k, v) = (heads.shared(cx.b, key)?, heads.shared(cx.b, value)?);
+    let arranged = Arrangement::of(cx.b, q, key)?;
+    let q = arranged.queries(cx.b, q)?;
+    let (k, v) = (arranged.shared(cx.b, key)?, arranged.shared(cx.b, value)?);
 
     let products = scores(cx.b, q, k, cx.float("scale")?)?;
     let cap = f64::from(cx.float_or("softcap", 0.0)?);
     let capped = if cap == 0.0 { products } else { soft_cap(cx.b, products, cap)? };
-    let added = add_mask(cx, &heads, capped, &whole)?;
+    let added = add_mask(cx, &arranged, capped, &whole)?;
     // Whether a key is seen is decided in the type of the softmax, of which attention can be computed at once.
     let precision = precision(cx)?.unwrap_or(dtype);
     let scores = cx.b.cast(added, precision)?;
     let scores = cx.b.cast(scores, wide(precision))?;
-    let seen = hide(cx, &heads, scores, &past)?;
+    let seen = hide(cx, &arranged, scores, &past)?;
     let is_masked = added != capped || seen != scores;
     let weights = match is_masked {
         true => masked_softmax(cx.b, seen, None)?,
@@ -46,17 +46,17 @@ fn attention(cx: &mut Context<'_>) -> Lowered {
     let shown = match cx.int_or("qk_matmul_output_mode", 0)? {
         0 => products,
         1 => capped,
-        2 => hide(cx, &heads, added, &past)?,
+        2 => hide(cx, &arranged, added, &past)?,
         3 => weights,
         other => {
             let message = format!("expected qk_matmul_output_mode from 0 to 3, found {other}");
             return Err(LowerError::invalid(message));
         }
     };
-    let shown = heads.joined(cx.b, shown, &whole)?;
+    let shown = arranged.joined(cx.b, shown, &whole)?;
     let of_weights = cx.b.cast(v, dtype)?;
     let y = weighted(cx.b, weights, of_weights)?;
-    let mut y = heads.joined(cx.b, y, &whole)?;
+    let mut y = arranged.joined(cx.b, y, &whole)?;
     if packed {
         y = joined_heads(cx.b, y)?;
     }
@@ -66,13 +66,13 @@ fn attention(cx: &mut Context<'_>) -> Lowered {
 /// How scores are arranged whose heads of queries, several of them, share a head of keys and values: `[batch, shared heads,
 /// heads that share one, queries, keys]`, so that each head of queries has a matrix. Those of one query are the rows of one
 /// matrix, `[batch, shared heads, heads that share one, keys]`. Otherwise `[batch, heads, queries, keys]`.
-struct Heads {
+pub(in crate::ops) struct Arrangement {
     /// The heads of keys and those of queries that share one, unless each has its own.
-    shared: Option<[Dim; 2]>,
-    is_token: bool,
+    pub shared: Option<[Dim; 2]>,
+    pub is_token: bool,
 }
 
-impl Heads {
+impl Arrangement {
     fn of(b: &mut Builder, queries: ValueId, keys: ValueId) -> Result<Self, LowerError> {
         let (own, keys) = (b.dims(queries), b.dims(keys));
         if own[1] == keys[1] {
@@ -85,7 +85,7 @@ impl Heads {
     }
 
     /// A value of `[batch, heads, queries, ...]`, where the first three may be 1.
-    fn queries(&self, b: &mut Builder, x: ValueId) -> Built {
+    pub fn queries(&self, b: &mut Builder, x: ValueId) -> Built {
         let Some([shared, each]) = &self.shared else { return Ok(x) };
         let dims = b.dims(x);
         let heads = match dims[1].is(1) {
@@ -97,7 +97,7 @@ impl Heads {
     }
 
     /// Keys or values.
-    fn shared(&self, b: &mut Builder, x: ValueId) -> Built {
+    pub fn shared(&self, b: &mut Builder, x: ValueId) -> Built {
         let Some([shared, _]) = &self.shared else { return Ok(x) };
         let mut dims = b.dims(x);
         b.require(&dims[1], Relation::Equal, shared, "expected as many heads of keys and values")?;
@@ -288,22 +288,22 @@ pub(in crate::ops) fn soft_cap(b: &mut Builder, x: ValueId, cap: f64) -> Built {
 /// Scores with the mask that is given, if one is: its sum with them, or minus infinity where it hides a key.
 fn add_mask(
     cx: &mut Context<'_>,
-    heads: &Heads,
+    arranged: &Arrangement,
     scores: ValueId,
     whole: &[Dim],
 ) -> Result<ValueId, LowerError> {
     let Some(given) = cx.optional(3) else { return Ok(scores) };
     let (ty, dtype) = (cx.b.ty(given).clone(), cx.dtype(scores));
     if !has_each_key(&ty.dims, whole) {
-        let element = Scalar::load(0, loops(0..heads.rank()));
-        let body = with_mask(cx, heads, element, given, whole)?;
+        let element = Scalar::load(0, loops(0..arranged.rank()));
+        let body = with_mask(cx, arranged, element, given, whole)?;
         let dims = cx.b.dims(scores);
         return Ok(cx.b.compute(Compute::map(dims, body), &[scores, given])?);
     }
     let mut dims = vec![Dim::from(1); 4 - ty.rank()];
     dims.extend(ty.dims);
     let mask = cx.b.reshape(given, &dims)?;
-    let mask = heads.queries(cx.b, mask)?;
+    let mask = arranged.queries(cx.b, mask)?;
     if ty.dtype == DType::Bool {
         let hidden = cx.b.scalar(f64::NEG_INFINITY, dtype)?;
         return Ok(cx.b.select(mask, scores, hidden)?);
@@ -323,15 +323,15 @@ pub(in crate::ops) fn has_each_key(mask: &[Dim], scores: &[Dim]) -> bool {
 /// Scores that are minus infinity where a query does not see a key: beyond the end of its sequence, or of its window.
 fn hide(
     cx: &mut Context<'_>,
-    heads: &Heads,
+    arranged: &Arrangement,
     scores: ValueId,
     past: &Dim,
 ) -> Result<ValueId, LowerError> {
     let (dims, dtype) = (cx.b.dims(scores), cx.dtype(scores));
     let hidden = || Scalar::float(f64::NEG_INFINITY, dtype);
     let window = Window::of(cx)?;
-    let [batch, _, query, key] = heads.place();
-    let mut body = Scalar::load(0, loops(0..heads.rank()));
+    let [batch, _, query, key] = arranged.place();
+    let mut body = Scalar::load(0, loops(0..arranged.rank()));
     let mut operands = vec![scores];
     let mut offset = size(past);
     if let Some(lengths) = cx.optional(6) {
@@ -344,7 +344,7 @@ fn hide(
         }
     }
     let keys = &dims[dims.len() - 1];
-    let sees_all = heads.is_token && operands.len() == 1 && *keys == past.clone() + 1.into();
+    let sees_all = arranged.is_token && operands.len() == 1 && *keys == past.clone() + 1.into();
     if sees_all && window.is_causal() {
         return Ok(scores);
     }
@@ -395,7 +395,7 @@ impl Window {
 /// A score with the mask, operand 1, which broadcasts; keys beyond its end are hidden.
 fn with_mask(
     cx: &mut Context<'_>,
-    heads: &Heads,
+    arranged: &Arrangement,
     score: Scalar,
     given: ValueId,
     dims: &[Dim],
@@ -405,7 +405,7 @@ fn with_mask(
         return Err(LowerError::invalid(format!("expected a mask of rank 1 to 4, found {ty}")));
     };
     let may_end = cx.version >= 24;
-    let place = heads.place();
+    let place = arranged.place();
     let mut at = vec![];
     for (axis, own) in ty.dims.iter().enumerate() {
         let index = place[new + axis].clone();

@@ -915,7 +915,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         let at = self.scores.result_index(e, [outer, row, e.index(0)]);
         let own: Vec<_> = scores.iter().zip(at).filter(|(dim, _)| !dim.is(1)).collect();
         let mut rows: BTreeMap<_, Typed<'c, 'a>> = BTreeMap::new();
-        let (mut factor, mut shift) = (None, None);
+        let mut factor = None;
         let steps = self.attention.forms.iter().zip(self.writers).zip(self.place.steps);
         for (number, ((form, writer), step)) in steps.enumerate() {
             let origin = |value: usize| self.place.kernel.values[value].origin;
@@ -940,13 +940,9 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                 Form::Max => writer.finished_with(e, &at.collect::<Vec<_>>(), sums.max, &known),
                 Form::Row => writer.value(e, &at.collect::<Vec<_>>(), &known),
                 Form::Sum | Form::Result => {
-                    // What has been subtracted from scores is their maximum so far.
-                    let factor = *factor.get_or_insert_with(|| {
-                        let Some(shift) = shift else {
-                            unreachable!("it is computed before the exponentials")
-                        };
-                        self.exp(e, sums.max, shift)
-                    });
+                    let Some(factor) = factor else {
+                        unreachable!("what is subtracted from scores comes before their sums")
+                    };
                     let scaled = |sum| e.binary(arith::MULF, sum, factor);
                     if *form == Form::Sum {
                         writer.finished_with(e, &at.collect::<Vec<_>>(), scaled(sums.sum), &known)
@@ -958,7 +954,8 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                 }
             };
             if number == self.attention.shift {
-                shift = Some(value.0);
+                // What has been subtracted from scores is their maximum so far.
+                factor = Some(self.exp(e, sums.max, value.0));
             }
             if let Work::Nest(_) = step.work {
                 rows.insert(origin(step.results[0]), value);

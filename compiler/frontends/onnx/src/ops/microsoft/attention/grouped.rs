@@ -6,7 +6,9 @@ use super::rotary::tables;
 use super::{Heads, expect_heads, expect_rank, heads_of, reject_flag};
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
-use crate::ops::attention::dot_product::{masked_softmax, scores, soft_cap, split_heads, weighted};
+use crate::ops::attention::dot_product::{
+    Arrangement, masked_softmax, scores, soft_cap, split_heads, weighted,
+};
 use crate::ops::attention::rotary::{Angles, Rotation};
 use crate::ops::normalise::root_mean_square_over;
 use crate::ops::pieces::{loops, size, slice, wide};
@@ -25,12 +27,12 @@ fn grouped(cx: &mut Context<'_>) -> Lowered {
     let present = [cache.extended(cx, 3, k)?, cache.extended(cx, 4, v)?];
     let dtype = cx.dtype(q);
     let groups = Groups::of(cx, q, present[0], &cache);
-    let q = cx.b.reshape(q, &groups.queries(&cx.b.dims(q)))?;
+    let q = groups.arranged.queries(cx.b, q)?;
     let mut wider = [q, present[0], present[1]];
     for value in &mut wider[1..] {
         // Not what is behind the last token.
         let tokens = slice(cx.b, *value, 2, &0.into(), &cache.total)?;
-        *value = cx.b.reshape(tokens, &groups.shared(&cx.b.dims(tokens)))?;
+        *value = groups.arranged.shared(cx.b, tokens)?;
     }
     for value in &mut wider {
         *value = cx.b.cast(*value, wide(dtype))?;
@@ -46,7 +48,7 @@ fn grouped(cx: &mut Context<'_>) -> Lowered {
     let seen = seen(cx, &cache, &groups)?;
     let masked = masked(cx, shown, seen, f64::NEG_INFINITY)?;
     let masked = groups.without_later(cx, masked, &cache)?;
-    let sink = sink(cx, masked, &groups)?;
+    let sink = sink(cx, masked)?;
     let weights = masked_softmax(cx.b, masked, sink)?;
     let result = weighted(cx.b, weights, v)?;
     let result = cx.b.cast(result, dtype)?;
@@ -67,15 +69,11 @@ fn grouped(cx: &mut Context<'_>) -> Lowered {
     Ok(results)
 }
 
-/// The heads of queries in groups that share a head of keys and values. Queries of one token are the rows of one matrix for
-/// each group; otherwise each head of queries has a matrix.
+/// The heads of queries, in groups that share a head of keys and values.
 struct Groups {
     batch: Dim,
     heads: Dim,
-    shared: Dim,
-    /// Heads of queries in a group.
-    each: Dim,
-    is_token: bool,
+    arranged: Arrangement,
     /// Whether later keys are hidden.
     is_causal: bool,
 }
@@ -86,29 +84,14 @@ impl Groups {
         let (batch, heads) = (own[0].clone(), own[1].clone());
         let each = heads.floor_div(&shared);
         let is_causal = cx.int_or("causal", 1).is_ok_and(|causal| causal != 0);
-        Self { batch, heads, shared, each, is_token: cache.new.is(1), is_causal }
-    }
-
-    /// The shape of `[batch, heads, tokens, size]` by groups.
-    fn queries(&self, dims: &[Dim]) -> Vec<Dim> {
-        let mut shape = vec![self.batch.clone(), self.shared.clone(), self.each.clone()];
-        shape.extend_from_slice(&dims[if self.is_token { 3.. } else { 2.. }]);
-        shape
-    }
-
-    /// The shape of keys or values for the queries of a group.
-    fn shared(&self, dims: &[Dim]) -> Vec<Dim> {
-        let mut shape = dims.to_vec();
-        if !self.is_token {
-            shape.insert(2, 1.into());
-        }
-        shape
+        let arranged = Arrangement { shared: Some([shared, each]), is_token: cache.new.is(1) };
+        Self { batch, heads, arranged, is_causal }
     }
 
     /// The shape of what all heads have in common of their scores.
     fn common(&self, cache: &Cache) -> Vec<Dim> {
         let mut shape = vec![self.batch.clone(), 1.into(), 1.into(), cache.total.clone()];
-        if !self.is_token {
+        if !self.arranged.is_token {
             shape.insert(3, cache.new.clone());
         }
         shape
@@ -123,7 +106,7 @@ impl Groups {
     ) -> Result<ValueId, LowerError> {
         let (dims, dtype) = (cx.b.dims(scores), cx.dtype(scores));
         let (last, token) = (dims.len() - 1, dims.len() - 2);
-        let tokens = if self.is_token { 1.into() } else { dims[token].clone() };
+        let tokens = if self.arranged.is_token { 1.into() } else { dims[token].clone() };
         let over = [self.batch.clone(), self.heads.clone(), tokens, dims[last].clone()];
         let bias = cx.b.broadcast(bias, &over)?;
         let bias = cx.b.reshape(bias, &dims)?;
@@ -137,7 +120,7 @@ impl Groups {
         scores: ValueId,
         cache: &Cache,
     ) -> Result<ValueId, LowerError> {
-        if self.is_token || !self.is_causal {
+        if self.arranged.is_token || !self.is_causal {
             return Ok(scores);
         }
         let (dims, dtype) = (cx.b.dims(scores), cx.dtype(scores));
@@ -152,11 +135,11 @@ impl Groups {
     /// `[batch, tokens, heads * size]` of the results of groups.
     fn joined(&self, b: &mut Builder, x: ValueId) -> Built {
         let mut turned = x;
-        if !self.is_token {
+        if !self.arranged.is_token {
             turned = b.transpose(x, &[0, 3, 1, 2, 4])?;
         }
         let dims = b.dims(turned);
-        let tokens = if self.is_token { 1.into() } else { dims[1].clone() };
+        let tokens = if self.arranged.is_token { 1.into() } else { dims[1].clone() };
         let hidden = self.heads.clone() * dims[dims.len() - 1].clone();
         b.reshape(turned, &[self.batch.clone(), tokens, hidden])
     }
@@ -269,7 +252,8 @@ fn rotated(
 fn seen(cx: &mut Context<'_>, cache: &Cache, groups: &Groups) -> Result<ValueId, LowerError> {
     let dims = groups.common(cache);
     let key = || Scalar::Loop(dims.len() - 1);
-    let query = if groups.is_token { Scalar::index(0) } else { Scalar::Loop(dims.len() - 2) };
+    let query =
+        if groups.arranged.is_token { Scalar::index(0) } else { Scalar::Loop(dims.len() - 2) };
     let position = cache.past(0) + query;
     let mut seen = key().compare(Comparison::Le, cache.last(0));
     if groups.is_causal {
@@ -295,14 +279,10 @@ fn masked(
 }
 
 /// One more score of each head, without a key: given, or 0 for a smooth softmax.
-fn sink(
-    cx: &mut Context<'_>,
-    scores: ValueId,
-    groups: &Groups,
-) -> Result<Option<ValueId>, LowerError> {
+fn sink(cx: &mut Context<'_>, scores: ValueId) -> Result<Option<ValueId>, LowerError> {
     if let Some(given) = cx.optional(11) {
         let mut shape = vec![1.into(); cx.b.rank(scores)];
-        shape[1..3].clone_from_slice(&[groups.shared.clone(), groups.each.clone()]);
+        shape[1..3].clone_from_slice(&cx.b.dims(scores)[1..3]);
         return Ok(Some(cx.b.reshape(given, &shape)?));
     }
     if cx.int_or("smooth_softmax", -1)? != 1 {
