@@ -250,6 +250,38 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.of_bytes(value, buffer, lanes)
     }
 
+    /// Loads elements at `at + stride * lane`: every second one by two loads, if which lanes are needed is known.
+    pub fn load_strided(
+        &self,
+        buffer: Buffer<'c, 'a>,
+        (at, stride): (Value<'c, 'a>, i64),
+        lanes: Lanes,
+        mask: Option<Value<'c, 'a>>,
+    ) -> Value<'c, 'a> {
+        let count = lanes.count();
+        let live = mask.map_or(Some(count), first_lanes_of);
+        match live
+            .filter(|live| stride == 2 && buffer.element.is_f32() && (1..=count).contains(live))
+        {
+            None => self.gather(buffer, at, self.iota(stride, lanes), lanes, mask),
+            Some(live) => {
+                // The last element that is read is the last one that is needed.
+                let length = 2 * live - 1;
+                let first = self.load_lanes(buffer, at, lanes, self.tail_mask(length, lanes));
+                let rest = length - (count - 1);
+                let second = match rest > 0 {
+                    false => first,
+                    true => {
+                        let mask = self.tail_mask(rest, lanes);
+                        self.load_lanes(buffer, self.offset(at, count - 1), lanes, mask)
+                    }
+                };
+                let pick = |lane| if 2 * lane < count { 2 * lane } else { 2 * lane + 1 };
+                self.shuffle(first, second, &(0..count).map(pick).collect::<Vec<_>>())
+            }
+        }
+    }
+
     /// Loads elements at `at + offsets[lane]`.
     pub fn gather(
         &self,
@@ -276,7 +308,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         mask: Option<Value<'c, 'a>>,
     ) {
         if let (Lanes::Vector(_), Some(mask)) = (lanes, mask)
-            && is_first_lane(mask)
+            && first_lanes_of(mask) == Some(1)
         {
             // LLVM 22 stores more than one lane of a truncated vector then; see docs/kernels.md.
             let first = self.extract(value, buffer.element, 0);
@@ -563,13 +595,12 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
     }
 }
 
-/// Whether a mask is a constant that only has the first lane set.
-fn is_first_lane(mask: Value<'_, '_>) -> bool {
-    let made = read::defining_op(mask);
-    made.is_some_and(|op| {
-        read::op_name(&op) == vector::CONSTANT_MASK
-            && read::integers(&op, "mask_dim_sizes").is_some_and(|sizes| sizes == [1])
-    })
+/// How many first lanes a mask has set, if it is a constant of those.
+fn first_lanes_of(mask: Value<'_, '_>) -> Option<i64> {
+    let made = read::defining_op(mask)?;
+    let sizes = read::integers(&made, "mask_dim_sizes")?;
+    let [lanes] = sizes[..] else { return None };
+    (read::op_name(&made) == vector::CONSTANT_MASK).then_some(lanes)
 }
 
 fn body_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>, region: usize) -> BlockRef<'c, 'a> {

@@ -45,7 +45,7 @@ pub fn expand<'c: 'a, 'a>(
     }
 }
 
-/// Emits `exp` of an `f32` that is at most zero; `None` for other types.
+/// Emits `exp` of an `f32` that is at most zero, or zero where that is less than `e^-87`; `None` for other types.
 pub fn exp_of_nonpositive<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     x: Value<'c, 'a>,
@@ -111,15 +111,20 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.mul(self.mul(p, reduced.scale.0), reduced.scale.1)
     }
 
-    /// One factor `2^(n + 24)` is a normal number for each `n` from -150 to 0; the other, `2^-24`, is constant.
+    /// Zero where the result would be no normal number, or nearly: processors take long to make others, as many of those as a
+    /// mask hides elements.
     fn exp_of_nonpositive(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        let low = self.c(-104.0);
-        let x = self.select(self.compare(OLT, x, low), low, x);
+        let low = self.c(-87.0);
+        let is_low = self.compare(OLT, x, low);
+        self.select(is_low, self.c(0.0), self.exp_of_moderate(self.select(is_low, low, x)))
+    }
+
+    /// `exp` from -87 to 87, where `2^n` is a normal number.
+    fn exp_of_moderate(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let (r, shifted) = self.rest(x);
         let p = self.add(self.exp_tail(r), self.c(1.0));
         let bits = self.int(arith::SHLI, self.bits(shifted), self.i(23));
-        let scale = self.float_of(self.int(arith::ADDI, bits, self.i((127 + 24) << 23)));
-        self.mul(self.mul(p, scale), self.c(1.0 / f64::from(1 << 24)))
+        self.mul(p, self.float_of(self.int(arith::ADDI, bits, self.i(127 << 23))))
     }
 
     /// `exp2(x) = 2^n * exp((x - n) * ln 2)`; the subtraction is exact.
@@ -227,7 +232,9 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         let r = self.fma(r, t, self.c(-6.348_466_87e-1));
         let r = self.fma(r, t, self.c(-1.287_175_12e-1));
         let r = self.fma(r, t, self.sub(self.c(0.0), t));
-        let far = self.e.binary(math::COPYSIGN, self.sub(self.c(1.0), self.exp(r)), x);
+        // The logarithm of `1 - erf(t)` is at least -19.
+        let far = self.sub(self.c(1.0), self.exp_of_moderate(r));
+        let far = self.e.binary(math::COPYSIGN, far, x);
         let near = self.polynomial(
             &[
                 -5.967_617_03e-4,

@@ -81,9 +81,12 @@ const TASKS: u64 = 0xffff;
 pub const MAX_THREADS: usize = 1024;
 
 /// How long a thread looks for what it waits for before it sleeps, as waking takes longer than many kernels. If it has
-/// often looked in vain, as where another thread needs the processor, it looks for a shorter time.
+/// often looked in vain, as where another thread needs the processor, it looks for a shorter time, and now and then for the
+/// longest again, as the other thread may be gone.
 struct Patience {
     nanoseconds: AtomicU64,
+    /// How often it looked for less than the longest time.
+    short: AtomicU64,
     /// How often in a row it was in vain.
     failures: AtomicU64,
     longest: u64,
@@ -95,11 +98,15 @@ const MAX_PATIENCE: u64 = 200_000;
 /// How often in a row a thread looks in vain before the time gets shorter.
 const MAX_FAILURES: u64 = 16;
 
+/// How often a thread looks for a shorter time before it looks for the longest time once.
+const SHORT_LOOKS: u64 = 64;
+
 impl Patience {
     /// For this number of threads: none if they have to share processors.
     fn of(threads: usize) -> Self {
         let longest = if threads <= processors() { MAX_PATIENCE } else { 0 };
-        Patience { nanoseconds: AtomicU64::new(longest), failures: AtomicU64::new(0), longest }
+        let [short, failures] = [const { AtomicU64::new(0) }; 2];
+        Patience { nanoseconds: AtomicU64::new(longest), short, failures, longest }
     }
 
     /// Whether something becomes true within this time.
@@ -107,7 +114,11 @@ impl Patience {
         if is_true() {
             return true;
         }
-        let limit = self.nanoseconds.load(Ordering::Relaxed);
+        let mut limit = self.nanoseconds.load(Ordering::Relaxed);
+        let is_short = limit < self.longest;
+        if is_short && self.short.fetch_add(1, Ordering::Relaxed) % SHORT_LOOKS == SHORT_LOOKS - 1 {
+            limit = self.longest;
+        }
         let start = Instant::now();
         while (start.elapsed().as_nanos() as u64) < limit {
             for _ in 0..16 {
@@ -115,11 +126,14 @@ impl Patience {
             }
             if is_true() {
                 self.failures.store(0, Ordering::Relaxed);
-                if limit < self.longest {
+                if is_short {
                     self.nanoseconds.store((limit * 2).min(self.longest), Ordering::Relaxed);
                 }
                 return true;
             }
+        }
+        if limit == self.longest && is_short {
+            return false;
         }
         if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_FAILURES {
             self.failures.store(0, Ordering::Relaxed);

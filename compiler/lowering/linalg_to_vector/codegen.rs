@@ -126,6 +126,11 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
         self.scalars.clear();
     }
 
+    /// Whether the kernel keeps what it packs for later calls.
+    pub fn keeps(&self) -> bool {
+        self.pack_cache.is_some()
+    }
+
     /// Allocates cached memory for `size` elements of the type of `like` that depend only on the tensor `from`;
     /// returns the buffer and whether they must be computed. `None` if the kernel has no cache, or
     /// computes `from` itself.

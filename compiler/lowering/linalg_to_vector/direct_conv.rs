@@ -4,20 +4,20 @@
 //! A tile is a vector of columns of some rows, whose sums stay in registers, so that an element of the operand is
 //! loaded once for all rows of the tile that it is a part of. Where the operand is an argument with padding, the part
 //! of it that one image and channel reads is copied to memory that stays in the cache; with steps of 2, with the even
-//! elements of its rows before the odd ones.
+//! elements of its rows before the odd ones. Small images are read where they are: what is outside of them is masked.
 use super::{
     codegen::Codegen,
     contraction::{adds_products, adds_products_of_bytes},
     error::{LowerError, Result},
     kernel::{Operand, Origin, Stage, TensorId},
     matmul::place_outputs,
-    padding::{self, Padding},
+    padding::{self, Images, Padding},
     pass::{Pass, emit_result},
     split::{self, Units},
 };
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, math};
-use irc_mlir::{OperationLike, Type, TypeLike, Value, ValueLike};
+use irc_mlir::{OperationLike, Type, TypeLike, Value, ValueLike, attr};
 use melior::ir::r#type::IntegerType;
 
 /// The maximum number of taps whose products are written one after the other; more are in loops.
@@ -28,6 +28,9 @@ const MAX_EXACT: i64 = (1 << 24) / (255 * 255);
 
 /// The maximum distance between the elements that neighbouring columns read.
 const MAX_STEP: i64 = 4;
+
+/// The maximum number of tiles of an image that is read where it is, each of which has code of its own.
+const MAX_TILES_IN_PLACE: i64 = 3;
 
 /// The convolution that a stage is.
 pub struct DirectConv<'c, 'a> {
@@ -41,6 +44,8 @@ pub struct DirectConv<'c, 'a> {
     /// The number of loops outside of rows and columns of an image.
     outer: usize,
     part: Option<Part<'c, 'a>>,
+    /// The images of the argument, if they are read where they are instead of in parts.
+    in_place: Option<InPlace>,
     /// The length of a row of the operand if its even elements are before its odd ones.
     split: Option<i64>,
     /// Whether the operand and the filters are unsigned, if they are bytes.
@@ -55,6 +60,12 @@ struct Part<'c, 'a> {
     /// The strides of the outer loops in the argument, and how many of them choose a part.
     strides: Vec<i64>,
     loops: usize,
+}
+
+/// Small images of an argument, and the strides of the outer loops in it.
+struct InPlace {
+    images: Images,
+    strides: Vec<i64>,
 }
 
 impl<'c: 'a, 'a> DirectConv<'c, 'a> {
@@ -106,6 +117,7 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
             filter,
             outer,
             part: None,
+            in_place: None,
             split: None,
             bytes,
         };
@@ -118,6 +130,12 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
             if let Some((lead, strides)) = conv.parts(stage, &paddings[at]) {
                 let loops = strides.iter().rposition(|stride| *stride != 0).map_or(0, |at| at + 1);
                 let mut padding = paddings.remove(at);
+                if let Some(images) =
+                    padding.images(lead).filter(|_| conv.reads_in_place(cg, stage))
+                {
+                    conv.in_place = Some(InPlace { images, strides });
+                    return Some(conv);
+                }
                 // The next part, which is used after this one.
                 padding.ahead = loops.checked_sub(1).map(|last| strides[last]);
                 conv.part = Some(Part { padding, lead, strides, loops });
@@ -151,6 +169,19 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         let reach = |dim: usize| access.coefs[dim] * (stage.sizes[dim] - 1);
         let inner = (self.outer..stage.sizes.len()).map(reach).sum::<i64>() + 1;
         padding.leading(inner, &access.coefs[..self.outer]).filter(|_| access.offset == 0)
+    }
+
+    /// Whether images are so small that they are read where they are: a row of the result is one vector.
+    fn reads_in_place(&self, cg: &Codegen<'_, '_>, stage: &Stage<'_, '_>) -> bool {
+        let n = stage.parallel - 1;
+        let (looped, written) = unrolled(stage);
+        let taps: i64 = stage.sizes[written].iter().product();
+        self.outer + 1 == n
+            && self.bytes.is_none()
+            && looped.is_empty()
+            && self.source.access.coefs[n] == 1
+            && stage.sizes[n] <= cg.target.lanes()
+            && stage.sizes[n - 1] <= MAX_TILES_IN_PLACE * rows_of_tile(cg, stage.sizes[n - 1], taps)
     }
 
     /// Where an element of the operand is, given its number in the padded operand.
@@ -224,6 +255,8 @@ struct Image<'p, 'c, 'a> {
 #[derive(Clone, Copy)]
 struct Tile<'c, 'a> {
     row: Value<'c, 'a>,
+    /// The number of the row, if that is known.
+    first: Option<i64>,
     rows: i64,
     column: Value<'c, 'a>,
     mask: Option<Value<'c, 'a>>,
@@ -245,9 +278,10 @@ pub fn emit<'c: 'a, 'a>(
         let missing = || LowerError::at(stage.op, "expected operands of a convolution in memory");
         cg.places[tensor].buffer().ok_or_else(missing)
     };
-    let source = match &conv.part {
-        None => buffer(cg, conv.source.tensor)?,
-        Some(part) => {
+    let source = match (&conv.part, &conv.in_place) {
+        (None, None) => buffer(cg, conv.source.tensor)?,
+        (None, Some(in_place)) => buffer(cg, in_place.images.source)?,
+        (Some(part), _) => {
             // The last vector of a row may be read beyond its end.
             let count = part.padding.part(part.lead) + cg.target.lanes();
             let memory = cg.scratch_of(e, count, e.f32());
@@ -259,7 +293,10 @@ pub fn emit<'c: 'a, 'a>(
     let n = stage.parallel - 1;
     let taps = taps(conv, &stage, written);
     let emitter = Emitter {
-        rows: if conv.outer == n { 1 } else { rows_of_tile(cg, stage.sizes[n - 1], &taps) },
+        rows: match conv.outer == n {
+            true => 1,
+            false => rows_of_tile(cg, stage.sizes[n - 1], taps.len() as i64),
+        },
         pass: Pass::after_product(&conv.epilogue, n, stage.sizes[n]),
         source,
         filter: buffer(cg, conv.filter.tensor)?,
@@ -296,9 +333,9 @@ fn taps(
 
 /// The number of rows of a tile, so that tiles are equal if possible: with their sums, the taps of a small filter
 /// stay in registers.
-fn rows_of_tile(cg: &Codegen<'_, '_>, rows: i64, taps: &[Tap]) -> i64 {
+fn rows_of_tile(cg: &Codegen<'_, '_>, rows: i64, taps: i64) -> i64 {
     let registers = if cg.target.vector_bytes >= 64 { 7 } else { 4 };
-    let most = registers.min(256 / taps.len() as i64).max(1);
+    let most = registers.min(256 / taps).max(1);
     let tiles = (rows + most - 1) / most;
     (rows + tiles - 1) / tiles
 }
@@ -342,9 +379,10 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         ivs: &[Value<'c, 'a>],
     ) -> Result<()> {
         let (source, filter) = (&self.conv.source.access, &self.conv.filter.access);
-        let first = match self.conv.part {
-            Some(_) => e.index(0),
-            None => e.linear(e.index(source.offset), ivs, &source.coefs),
+        let first = match (&self.conv.part, &self.conv.in_place) {
+            (Some(_), _) => e.index(0),
+            (None, None) => e.linear(e.index(source.offset), ivs, &source.coefs),
+            (None, Some(found)) => e.linear(e.index(found.images.first), ivs, &found.strides),
         };
         let mut image = Image {
             ivs,
@@ -360,6 +398,16 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             return self.emit_row_of_tiles(cg, e, &image, (e.index(0), 1));
         }
         let (count, each) = (self.stage.sizes[n - 1], self.rows);
+        if self.conv.in_place.is_some() {
+            for first in (0..count).step_by(each as usize) {
+                let (row, rows) = (e.index(first), each.min(count - first));
+                let mask = e.tail_mask(self.pass.sizes[0], self.lanes);
+                let first = Some(first);
+                let tile = Tile { row, first, rows, column: e.index(0), mask };
+                self.emit_tile(cg, e, &image, tile)?;
+            }
+            return Ok(());
+        }
         let whole = count / each * each;
         if whole == each {
             self.emit_row_of_tiles(cg, e, &image, (e.index(0), each))?;
@@ -397,7 +445,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         (row, rows): (Value<'c, 'a>, i64),
     ) -> Result<()> {
         e.each_vector(self.pass.sizes[0], self.lanes, |e, column, mask| {
-            self.emit_tile(cg, e, image, Tile { row, rows, column, mask })
+            self.emit_tile(cg, e, image, Tile { row, first: None, rows, column, mask })
         })
     }
 
@@ -419,7 +467,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let coefs = &self.conv.source.access.coefs;
         let step = if self.conv.split.is_some() { 1 } else { coefs[n] };
         let mut at = e.add(image.source, e.scale(tile.column, step));
-        if self.conv.outer < n {
+        if self.conv.outer < n && tile.first.is_none() {
             at = e.add(at, e.scale(tile.row, coefs[n - 1]));
         }
         let starts = vec![zero; tile.rows as usize];
@@ -484,13 +532,51 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let mut products: Vec<_> = (0..tile.rows).flat_map(of_row).collect();
         products.sort_by_key(|(place, number, _)| (*place, *number));
         for group in products.chunk_by(|a, b| a.0 == b.0) {
-            let vector = self.load(e, e.offset(source, group[0].0), tile.mask);
+            let vector = match (&self.conv.in_place, tile.first) {
+                (Some(found), Some(first)) => {
+                    let place = first * row + group[0].0;
+                    self.load_inside(e, &found.images, source, place)
+                }
+                _ => Some(self.load(e, e.offset(source, group[0].0), tile.mask)),
+            };
+            let Some(vector) = vector else { continue };
             for (_, number, factor) in group {
                 let sum = sums[*number];
                 sums[*number] = e.op(math::FMA, &[vector, *factor, sum], sum.r#type());
             }
         }
         sums
+    }
+
+    /// The elements of a vector of columns from a place of the padded operand on, with zeros for those outside of the image;
+    /// `None` if all are.
+    fn load_inside(
+        &self,
+        e: Emit<'c, 'a>,
+        images: &Images,
+        source: Value<'c, 'a>,
+        place: i64,
+    ) -> Option<Value<'c, 'a>> {
+        let Images { row, size: [height, width], offsets: [top, left], length, .. } = *images;
+        let (line, column) = (place / length - top, place % length - left);
+        let columns = self.pass.sizes[0];
+        let (from, to) = ((-column).max(0), columns.min(width - column));
+        if !(0..height).contains(&line) || from >= to {
+            return None;
+        }
+        const NOT_LESS: i64 = 5;
+        let last = e.tail_mask(to, self.lanes);
+        let mask = match from {
+            0 => last,
+            _ => {
+                let lanes = [e.iota(1, self.lanes), e.splat(e.index(from), self.lanes)];
+                let spec = e.spec(arith::CMPI).operands(&lanes);
+                let spec = spec.attr("predicate", attr::i64(e.context, NOT_LESS));
+                let first = e.value(spec.results(&[self.lanes.of(e.int(1))]));
+                Some(last.map_or(first, |last| e.binary(arith::ANDI, first, last)))
+            }
+        };
+        Some(e.load_lanes(self.source, e.offset(source, line * row + column), self.lanes, mask))
     }
 
     /// The elements of a vector of columns.
@@ -502,7 +588,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     ) -> Value<'c, 'a> {
         let step = self.conv.source.access.coefs[self.stage.parallel - 1];
         let value = match step != 1 && self.conv.split.is_none() {
-            true => e.gather(self.source, at, e.iota(step, self.lanes), self.lanes, mask),
+            true => e.load_strided(self.source, (at, step), self.lanes, mask),
             false => {
                 let mask = mask.filter(|_| self.conv.part.is_none());
                 e.load_lanes(self.source, at, self.lanes, mask)

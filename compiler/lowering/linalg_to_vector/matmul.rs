@@ -130,7 +130,11 @@ const MAX_TURNED: i64 = 256;
 const MAX_TILES_AHEAD: i64 = 32;
 
 /// The depth from which on panels are packed one at a time, just before they are used.
-const MIN_DEPTH_ALONE: i64 = 128;
+const MIN_DEPTH_ALONE: i64 = 32;
+
+/// The maximum number of rows, and the maximum depth, with which panels are not packed but read where they are: few tiles read a
+/// panel, and between them it stays in L1.
+const MAX_IN_PLACE: [i64; 2] = [32, 192];
 
 /// Block sizes in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,6 +199,8 @@ struct Emitter<'p, 'c, 'a> {
     dots: Dots,
     pack_a: bool,
     pack_b: bool,
+    /// Whether panels of `B` are read where they are.
+    is_in_place: bool,
     /// How the bytes of the packed left and right operands are extended, if they are.
     extensions: [Option<Extension>; 2],
     /// Whether packed `B` is read once, panel after panel.
@@ -360,6 +366,43 @@ pub fn packed_left_stage(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) ->
     if rows > MAX_ROWS_ONCE { quads::packed_left_stage(cg, product) } else { None }
 }
 
+/// Whether panels of the right operand are read where they are.
+fn is_in_place<'c: 'a, 'a>(
+    cg: &Codegen<'c, 'a>,
+    matmul: &Matmul<'c, 'a>,
+    right: &Right<'c, 'a>,
+) -> bool {
+    let product = &matmul.product;
+    let sizes = &cg.kernel.stages[product.stage].sizes;
+    let (rows, columns) = (product.m.map_or(1, |dim| sizes[dim]), sizes[product.n]);
+    let [most, deepest] = MAX_IN_PLACE;
+    let depth = sizes[product.k];
+    let are_known =
+        [rows, columns, depth].into_iter().all(|size| matches!(cg.extent(size), Extent::Known(_)));
+    are_known
+        && !cg.keeps()
+        && (MAX_ROWS_ONCE + 1..=most).contains(&rows)
+        && depth <= deepest
+        && columns >= PANEL_VECTORS * cg.target.lanes()
+        && matches!(right, Right::Plain)
+        && matmul.windows.is_none()
+        && !product.is_transposed
+        && Contraction::is_plain(&product.b)
+        && cg.kernel.tensors[product.b.operand.tensor].element.is_f32()
+        && product.b.operand.access.coefs[product.n] == 1
+        && fit_l1(depth, 4 * product.b.operand.access.coefs[product.k])
+        && packed::argument_of(cg, &product.b.operand).is_none()
+        && !quads::is_packed(cg, product)
+}
+
+/// Whether the starts of so many rows, as many bytes apart, may be in L1 at once: at most eight are in the same place of a page.
+fn fit_l1(rows: i64, stride: i64) -> bool {
+    const PAGE: i64 = 4096;
+    const WAYS: i64 = 8;
+    let places = PAGE >> stride.trailing_zeros().min(PAGE.trailing_zeros());
+    rows <= WAYS * places
+}
+
 /// Whether the right operand is a large constant that the caller packs. Few rows read each panel as one stream, instead of
 /// a short run of each row, of which threads get even shorter ones.
 fn is_packed_constant(cg: &Codegen<'_, '_>, matmul: &Matmul<'_, '_>, (n, k): (i64, i64)) -> bool {
@@ -404,7 +447,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let streams = m <= MAX_ROWS_ONCE
             && matches!(right, Right::Plain)
             && is_packed_constant(cg, matmul, (n, k));
-        let pack_b = m > MAX_ROWS_ONCE
+        let is_in_place = is_in_place(cg, matmul, &right);
+        let pack_b = m > MAX_ROWS_ONCE && !is_in_place
             || streams
             || width.is_some()
             || !Contraction::is_plain(&product.b)
@@ -414,8 +458,14 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let extensions = extensions(cg, product, pack_b && !streams);
         let mut blocks = match streams {
             true => streamed_blocks(cg, (m, n, k)),
-            false => choose_blocks(cg, (m, n, k), (pack_b, &right, extensions), product),
+            false => {
+                let is_blocked = pack_b || is_in_place;
+                choose_blocks(cg, (m, n, k), (is_blocked, &right, extensions), product)
+            }
         };
+        if is_in_place {
+            blocks.nc = blocks.nv * lanes.count();
+        }
         let depth = cg.extent(k);
         if matches!(depth, Extent::Passed(_)) {
             blocks.kc = k;
@@ -437,6 +487,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             pack_a: !Contraction::is_plain(&product.a)
                 || extensions[0].is_some() && packed_left_stage(cg, product).is_none(),
             pack_b,
+            is_in_place,
             extensions,
             right,
             dots: quads::dots(cg, product),
@@ -692,7 +743,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         start: Value<'c, 'a>,
     ) -> Option<Source<'c, 'a>> {
         let Blocks { nc, kc, .. } = self.blocks;
-        let is_packed = self.packed_b.is_some_and(|packed| !matches!(packed.room, Room::Filled));
+        let is_packed = self.packed_b.is_some_and(|packed| !matches!(packed.room, Room::Filled))
+            || self.is_in_place;
         let is_contiguous = b.along == 1 && b.across == self.k;
         let applies = is_packed
             && (is_contiguous || b.across == 1)

@@ -77,7 +77,7 @@ pub fn pack_panel<'c: 'a, 'a>(
             let value = if panel.across == 1 {
                 e.load_lanes(panel.from, at, panel.lanes, mask)
             } else {
-                e.gather(panel.from, at, e.iota(panel.across, panel.lanes), panel.lanes, mask)
+                e.load_strided(panel.from, (at, panel.across), panel.lanes, mask)
             };
             let value = convert(e, panel.casts, value, panel.lanes)?;
             dots::store(e, value, (panel.to, e.offset(to, first)), panel.lanes, panel.stored);

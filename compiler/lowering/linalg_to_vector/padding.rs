@@ -11,7 +11,7 @@ use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
 use irc_mlir::ops::{arith, tensor};
 use irc_mlir::{Attribute, BlockLike, OperationLike, OperationRef, Value, ValueLike, read};
 use irc_mlir::{Type, TypeLike};
-use melior::ir::attribute::IntegerAttribute;
+use melior::ir::attribute::{FloatAttribute, IntegerAttribute};
 use std::convert::Infallible;
 
 /// A stage that only places an argument of the kernel in zeros.
@@ -39,6 +39,20 @@ pub struct Padding<'c, 'a> {
     location: OperationRef<'c, 'a>,
     /// The distance to elements that are prefetched while these are read, if any.
     pub ahead: Option<i64>,
+}
+
+/// Images that zeros are around.
+#[derive(Clone, Copy)]
+pub struct Images {
+    /// The argument, its first element that is read, and the stride of its rows.
+    pub source: TensorId,
+    pub first: i64,
+    pub row: i64,
+    /// Rows and columns, and where they start in the result.
+    pub size: [i64; 2],
+    pub offsets: [i64; 2],
+    /// The length of a row of the result.
+    pub length: i64,
 }
 
 impl<'c: 'a, 'a> Padding<'c, 'a> {
@@ -195,6 +209,24 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         };
         let strides = strides.iter().map(in_argument).collect::<Option<_>>()?;
         (lead > 0).then_some((lead, strides))
+    }
+
+    /// The images that the last two dimensions are, if `lead` are before them and there are zeros around.
+    pub fn images(&self, lead: usize) -> Option<Images> {
+        let ([row, 1], [height, width]) = (self.strides.get(lead..)?, self.shape.get(lead..)?)
+        else {
+            return None;
+        };
+        let is_zero = FloatAttribute::try_from(self.outside).is_ok_and(|zero| zero.value() == 0.0);
+        let found = Images {
+            source: self.source,
+            first: self.first,
+            row: *row,
+            size: [*height, *width],
+            offsets: [self.offsets[lead], self.offsets[lead + 1]],
+            length: self.sizes[lead + 1],
+        };
+        (is_zero && self.bytes.is_none() && !self.is_split).then_some(found)
     }
 
     /// The number of elements of the result that each element of the leading dimensions has.

@@ -14,6 +14,9 @@ use irc_mlir::{BlockLike, OperationLike, Type, Value, attr};
 use std::convert::Infallible;
 use std::ops::Range;
 
+/// The maximum number of taps in a row of the filters that are packed one after the other.
+const MAX_UNROLLED: i64 = 8;
+
 /// A stage that copies the elements of windows, as one product reads them.
 #[derive(Debug, Clone)]
 pub struct Windows {
@@ -104,9 +107,51 @@ impl Windows {
         rows > 4 && in_memory && are_contiguous && super::byte_width(ty) == 4
     }
 
-    /// The element of the operand at a row of the matrix.
-    fn row<'c: 'a, 'a>(&self, e: Emit<'c, 'a>, k: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.place(e, k, self.images..self.images + self.rows)
+    /// The number of taps in a row of the filters, if they are few.
+    pub fn last_taps(&self) -> i64 {
+        let taps = self.sizes[self.images + self.rows - 1];
+        if self.rows > 1 && taps <= MAX_UNROLLED { taps } else { 1 }
+    }
+
+    /// The numbers of the loops that make up a row of the matrix, and where its elements are in the operand, but for the
+    /// last loop.
+    fn row<'c: 'a, 'a>(&self, e: Emit<'c, 'a>, k: Value<'c, 'a>) -> Row<'c, 'a> {
+        let loops = self.images..self.images + self.rows;
+        let mut number = k;
+        let mut digits = vec![];
+        for dim in loops.clone().skip(1).rev() {
+            let size = e.index(self.sizes[dim]);
+            digits.insert(0, e.binary(arith::REMUI, number, size));
+            number = e.binary(arith::DIVUI, number, size);
+        }
+        digits.insert(0, number);
+        let outer = loops.len() - 1;
+        let place = (0..outer).fold(e.index(0), |at, digit| {
+            e.add(at, self.step(e, digits[digit], loops.start + digit))
+        });
+        Row { digits, place }
+    }
+
+    /// The row after so many, which do not pass the end of the last loop: without divisions, which take longer than what is
+    /// copied.
+    fn next_row<'c: 'a, 'a>(&self, e: Emit<'c, 'a>, row: &Row<'c, 'a>, rows: i64) -> Row<'c, 'a> {
+        let Row { mut digits, mut place } = row.clone();
+        let select = |condition, a: Value<'c, 'a>, b| {
+            e.op(arith::SELECT, &[condition, a, b], Type::index(e.context))
+        };
+        let last = digits.len() - 1;
+        digits[last] = e.offset(digits[last], rows);
+        for digit in (1..=last).rev() {
+            let (dim, zero) = (self.images + digit, e.index(0));
+            // Where the loop ends, the one around it moves on.
+            let ends = e.compare(0, digits[digit], e.index(self.sizes[dim]));
+            digits[digit] = select(ends, zero, digits[digit]);
+            let back = if digit == last { 0 } else { self.sizes[dim] * self.strides[dim] };
+            let moved = e.index(self.strides[dim - 1] - back);
+            place = e.add(place, select(ends, moved, zero));
+            digits[digit - 1] = e.add(digits[digit - 1], select(ends, e.index(1), zero));
+        }
+        Row { digits, place }
     }
 
     /// The place in the operand of a number that counts through loops.
@@ -181,6 +226,15 @@ impl Windows {
     }
 }
 
+/// A row of the matrix.
+#[derive(Clone)]
+struct Row<'c, 'a> {
+    /// The numbers of its loops.
+    digits: Vec<Value<'c, 'a>>,
+    /// Where its elements are in the operand, but for the last loop.
+    place: Value<'c, 'a>,
+}
+
 /// Lanes of a vector of columns that are contiguous in the operand.
 struct Run<'c, 'a> {
     /// The element of the first lane, were it one of them.
@@ -225,6 +279,8 @@ pub struct Panel<'p, 'c, 'a> {
     pub columns: i64,
     /// How elements of four bytes are stored, if not as they are.
     pub stored: Option<Halves>,
+    /// Rows that are packed one after the other: those of the last loop if it starts with the block, otherwise one.
+    pub taps: i64,
 }
 
 /// Packs one panel; columns beyond the last are zero.
@@ -234,24 +290,38 @@ pub fn pack<'c: 'a, 'a>(e: Emit<'c, 'a>, panel: &Panel<'_, 'c, 'a>, target: Valu
     let starts: Vec<i64> = (0..padded).step_by(lanes.count() as usize).collect();
     let runs: Vec<Vec<Run>> =
         starts.iter().map(|start| windows.runs(e, e.offset(panel.column, *start), lanes)).collect();
-    let looped = e.for_each::<Infallible>((e.index(0), panel.depth, 1), &[], |e, k, _| {
-        let row = e.add(panel.image, windows.row(e, e.add(panel.row, k)));
-        let to = e.add(target, e.scale(k, padded));
-        for (start, runs) in starts.iter().zip(&runs) {
-            let mut value = e.zero(panel.from.element, lanes);
-            for run in runs {
-                let at = e.add(row, run.start);
-                value = match run.mask {
-                    None => e.load_lanes(panel.from, at, lanes, None),
-                    Some(mask) => {
-                        let operands = [panel.from.memref, at, mask, value];
-                        e.op(vector::MASKEDLOAD, &operands, lanes.of(panel.from.element))
-                    }
-                };
+    let first = windows.row(e, panel.row);
+    let carried = [&first.digits[..], &[first.place]].concat();
+    let bounds = (e.index(0), panel.depth, panel.taps);
+    let looped = e.for_each::<Infallible>(bounds, &carried, |e, k, now| {
+        let Some((place, digits)) = now.split_last() else { return Ok(vec![]) };
+        let now = Row { digits: digits.to_vec(), place: *place };
+        let at_start = e.add(panel.image, now.place);
+        for number in 0..panel.taps {
+            let tap = match panel.taps {
+                1 => now.digits[now.digits.len() - 1],
+                _ => e.index(number),
+            };
+            let tap = windows.step(e, tap, windows.images + windows.rows - 1);
+            let row = e.add(at_start, tap);
+            let to = e.add(target, e.scale(e.offset(k, number), padded));
+            for (start, runs) in starts.iter().zip(&runs) {
+                let mut value = e.zero(panel.from.element, lanes);
+                for run in runs {
+                    let at = e.add(row, run.start);
+                    value = match run.mask {
+                        None => e.load_lanes(panel.from, at, lanes, None),
+                        Some(mask) => {
+                            let operands = [panel.from.memref, at, mask, value];
+                            e.op(vector::MASKEDLOAD, &operands, lanes.of(panel.from.element))
+                        }
+                    };
+                }
+                dots::store(e, value, (panel.to, e.offset(to, *start)), lanes, panel.stored);
             }
-            dots::store(e, value, (panel.to, e.offset(to, *start)), lanes, panel.stored);
         }
-        Ok(vec![])
+        let next = windows.next_row(e, &now, panel.taps);
+        Ok([&next.digits[..], &[next.place]].concat())
     });
     let Ok(_) = looped;
 }

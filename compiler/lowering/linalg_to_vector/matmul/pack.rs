@@ -182,9 +182,12 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     ) -> Result<()> {
         let columns = self.columns();
         let full = self.n / columns * columns;
+        let taps = from.last_taps();
+        let has_whole_rows = self.k % taps == 0 && self.blocks.kc % taps == 0;
         let pack = |e: Emit<'c, 'a>, j: Value<'c, 'a>, columns: i64| {
             let panel = windows::Panel {
                 windows: from,
+                taps: if has_whole_rows { taps } else { 1 },
                 from: b.buffer,
                 image: b.base,
                 to: to.buffer,

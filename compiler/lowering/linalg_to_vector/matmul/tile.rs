@@ -24,7 +24,7 @@ const LEFT_AHEAD: i64 = 512;
 const HIGH_STEPS: i64 = 64;
 
 /// The bytes between rows from which on processors do not prefetch them: those of a page.
-const FAR_APART: i64 = 4096;
+const FAR_APART: i64 = 1024;
 
 impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     /// Computes a tile over a block of depth.
@@ -270,7 +270,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             if let Some(Ahead { buffer, at, along, width }) = tile.ahead {
                 let at = e.add(at, e.scale(k, along));
                 for line in (0..width).step_by(LINE as usize) {
-                    e.prefetch(buffer, e.offset(at, line), Prefetch::L2);
+                    let to = if self.is_in_place { Prefetch::Read } else { Prefetch::L2 };
+                    e.prefetch(buffer, e.offset(at, line), to);
                 }
             }
             let at = e.add(first, e.scale(k, along));

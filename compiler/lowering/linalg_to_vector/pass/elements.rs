@@ -51,7 +51,7 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         Ok(match stride {
             0 => e.splat(e.load(buffer, at), point.lanes),
             1 => e.load_lanes(buffer, at, point.lanes, point.mask),
-            stride => e.gather(buffer, at, e.iota(stride, point.lanes), point.lanes, point.mask),
+            stride => e.load_strided(buffer, (at, stride), point.lanes, point.mask),
         })
     }
 

@@ -121,7 +121,8 @@ fn exponentials() {
     let body = "%b = math.absf %a : f32
     %c = arith.negf %b : f32
     %s = math.exp %c {tl.nonpositive} : f32";
-    check_body("exp of at most zero", body, |x| (-x.abs()).exp());
+    let exact = |x: f64| if x.abs() > 87.0 { 0.0 } else { (-x.abs()).exp() };
+    check_body("exp of at most zero", body, exact);
 }
 
 #[test]

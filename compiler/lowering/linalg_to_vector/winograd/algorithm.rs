@@ -1,6 +1,6 @@
 //! The loops of the algorithm: around images of known sizes, and of sizes that are known when the kernel runs.
 use super::transform::{Tiles, flipped};
-use crate::kernel::emit::{Buffer, Emit, Lanes};
+use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
 use irc_mlir::ops::{arith, math, vector};
 use irc_mlir::{Value, ValueLike};
@@ -8,6 +8,9 @@ use std::cell::RefCell;
 
 /// The number of chunks in a vector.
 pub const CHUNKS: i64 = 4;
+
+/// The number of elements of the filters from one that is read to one that is prefetched: models' filters come from memory.
+const AHEAD: i64 = 1024;
 
 /// How tiles and filters are divided.
 #[derive(Debug, Clone, Copy)]
@@ -58,8 +61,14 @@ impl Blocks {
     /// The elements of the memory of a part: transformed tiles of a block, `[point, channel, tile]`; sums of a panel of filters,
     /// `[point, filter, tile]`; rows of four chunks of the result.
     pub fn memory(&self) -> [i64; 3] {
-        let row = self.points() * self.row();
-        [row * self.channels, row * self.panel, CHUNKS * self.tile * self.lanes]
+        let of_points = |rows: i64| self.points() * self.point(rows);
+        [of_points(self.channels), of_points(self.panel), CHUNKS * self.tile * self.lanes]
+    }
+
+    /// Elements from one point to the next, each of so many rows: a line more than these have, so that the same row of all points
+    /// is not in the same few lines of L1.
+    fn point(&self, rows: i64) -> i64 {
+        rows * self.row() + self.lanes
     }
 
     /// Elements of a row of the transformed tiles.
@@ -256,7 +265,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                     let elements = self.tiles.to_points(e, &column);
                     for (down, point) in elements.into_iter().enumerate() {
                         let number = (reads * down + across) as i64;
-                        let at = e.offset(to, number * blocks.channels * blocks.row());
+                        let at = e.offset(to, number * blocks.point(blocks.channels));
                         e.store(point, points, at, self.lanes, None);
                     }
                 }
@@ -318,7 +327,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             &[panel, point],
             &[self.blocks.points() * channels * filters, channels * filters],
         );
-        let of_tiles = e.scale(point, channels * row);
+        let of_tiles = e.scale(point, self.blocks.point(channels));
         let bounds = (e.index(0), e.index(channels), 1);
         let sums = e.for_each::<O::Error>(bounds, &starts, |e, channel, sums| {
             let at = e.add(of_tiles, e.scale(channel, row));
@@ -326,6 +335,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 |vector| e.load_lanes(points, e.offset(at, vector * lanes), self.lanes, None);
             let tiles: Vec<Value> = (0..vectors).map(tile).collect();
             let at = e.add(of_filters, e.scale(channel, filters));
+            e.prefetch(self.memory.filters, e.offset(at, AHEAD), Prefetch::Read);
             let mut next = vec![];
             for filter in 0..filters {
                 let factor = e.load(self.memory.filters, e.offset(at, filter));
@@ -337,7 +347,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             }
             Ok(next)
         })?;
-        let to = e.scale(point, filters * row);
+        let to = e.scale(point, self.blocks.point(filters));
         for (place, sum) in (0..).zip(sums) {
             let at = e.offset(to, place / vectors * row + place % vectors * lanes);
             e.store(sum, sums_of_panel, at, self.lanes, None);
@@ -355,7 +365,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let columns = (0..reads).map(|across| {
             let sum = |down: usize| {
                 let point = (reads * down + across) as i64;
-                e.load_lanes(sums, e.offset(from, point * panel * row), self.lanes, None)
+                let at = e.offset(from, point * self.blocks.point(panel));
+                e.load_lanes(sums, at, self.lanes, None)
             };
             self.tiles.to_result(e, &(0..reads).map(sum).collect::<Vec<_>>())
         });
