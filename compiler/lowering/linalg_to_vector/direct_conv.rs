@@ -177,7 +177,8 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         let (looped, written) = unrolled(stage);
         let taps: i64 = stage.sizes[written].iter().product();
         self.outer + 1 == n
-            && self.bytes.is_none()
+            // Other processors load no masked bytes.
+            && (self.bytes.is_none() || cg.target.vector_bytes >= 64)
             && looped.is_empty()
             && self.source.access.coefs[n] == 1
             && stage.sizes[n] <= cg.target.lanes()
@@ -576,7 +577,12 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 Some(last.map_or(first, |last| e.binary(arith::ANDI, first, last)))
             }
         };
-        Some(e.load_lanes(self.source, e.offset(source, line * row + column), self.lanes, mask))
+        let at = e.offset(source, line * row + column);
+        let value = e.load_lanes(self.source, at, self.lanes, mask);
+        Some(match self.conv.bytes {
+            None => value,
+            Some([is_unsigned, _]) => padding::float_of_byte(e, value, is_unsigned, self.lanes),
+        })
     }
 
     /// The elements of a vector of columns.

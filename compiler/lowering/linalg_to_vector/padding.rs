@@ -217,7 +217,8 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         else {
             return None;
         };
-        let is_zero = FloatAttribute::try_from(self.outside).is_ok_and(|zero| zero.value() == 0.0);
+        let is_zero = FloatAttribute::try_from(self.outside).is_ok_and(|zero| zero.value() == 0.0)
+            || IntegerAttribute::try_from(self.outside).is_ok_and(|zero| zero.value() == 0);
         let found = Images {
             source: self.source,
             first: self.first,
