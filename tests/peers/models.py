@@ -264,7 +264,11 @@ def inductor_program(path, inputs, threads):
     # Weights are parameters that do not change, so that it may lay them out anew.
     torch._inductor.config.freezing = True
     compiled_module = torch.compile(module, backend="inductor")
-    compiled_module(given)
+    try:
+        compiled_module(given)
+    except RuntimeError as error:
+        print(f"TorchInductor: {str(error).strip().splitlines()[0]}", file=sys.stderr)
+        return None
     return lambda: compiled_module(given)
 
 

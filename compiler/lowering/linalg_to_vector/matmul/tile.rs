@@ -19,6 +19,9 @@ const MIN_DEPTH: i64 = 32;
 /// The number of elements of a packed left operand from one that is read to one that is prefetched.
 const LEFT_AHEAD: i64 = 512;
 
+/// The same for a right operand that is read once, from memory: processors prefetch no further than to the end of a page.
+const STREAM_AHEAD: i64 = 2048;
+
 /// The number of steps after which sums of products of high bytes still fit in 32 bits: each adds four products of a byte and
 /// 256 times a signed one.
 const HIGH_STEPS: i64 = 64;
@@ -272,6 +275,11 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 for line in (0..width).step_by(LINE as usize) {
                     let to = if self.is_in_place { Prefetch::Read } else { Prefetch::L2 };
                     e.prefetch(buffer, e.offset(at, line), to);
+                }
+            }
+            if self.streams {
+                for line in (0..b.along).step_by(LINE as usize) {
+                    e.prefetch(b.buffer, e.offset(at, STREAM_AHEAD + line), Prefetch::Read);
                 }
             }
             let at = e.add(first, e.scale(k, along));
