@@ -18,10 +18,11 @@ pub fn data_object(
 ) -> Result<Vec<u8>, CodegenError> {
     let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
     let section = object.section_id(StandardSection::ReadOnlyData);
-    let value = object.append_section_data(section, bytes, alignment);
+    // Not copied, as weights may be large.
+    object.set_section_data(section, bytes, alignment);
     object.add_symbol(Symbol {
         name: name.into(),
-        value,
+        value: 0,
         size: bytes.len() as u64,
         kind: SymbolKind::Data,
         scope,

@@ -54,9 +54,14 @@ impl Input {
         shown(&self.name)
     }
 
-    /// Its text, for diagnostics.
+    /// Its text, for diagnostics; none of a binary graph, whose weights would be most of it.
     pub fn source(&self) -> Source {
-        source(&self.name, &self.bytes)
+        match self.content {
+            Content::Graph if std::str::from_utf8(&self.bytes).is_err() => {
+                Source::new(self.shown(), "")
+            }
+            _ => source(&self.name, &self.bytes),
+        }
     }
 
     /// The file for import.
