@@ -26,7 +26,7 @@ const STREAM_AHEAD: i64 = 2048;
 /// 256 times a signed one.
 const HIGH_STEPS: i64 = 64;
 
-/// The bytes between rows from which on processors do not prefetch them: those of a page.
+/// The bytes between rows from which on processors do not prefetch them: those of a quarter of a page.
 const FAR_APART: i64 = 1024;
 
 impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
