@@ -446,7 +446,18 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 
     /// Lanes of `a` and `b` in the order of `picks`; the numbers of `b`'s lanes follow those of `a`'s.
     pub fn shuffle(&self, a: Value<'c, 'a>, b: Value<'c, 'a>, picks: &[i64]) -> Value<'c, 'a> {
-        let spec = self.spec(vector::SHUFFLE).operands(&[a, b]).results(&[a.r#type()]);
+        self.shuffle_to(a, b, picks, a.r#type())
+    }
+
+    /// The same with another number of lanes: the type has as many as are picked.
+    pub fn shuffle_to(
+        &self,
+        a: Value<'c, 'a>,
+        b: Value<'c, 'a>,
+        picks: &[i64],
+        ty: Type<'c>,
+    ) -> Value<'c, 'a> {
+        let spec = self.spec(vector::SHUFFLE).operands(&[a, b]).results(&[ty]);
         self.value(spec.attr("mask", attr::i64s(self.context, picks)))
     }
 

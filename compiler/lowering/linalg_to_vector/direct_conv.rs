@@ -4,10 +4,15 @@
 //! A tile is a vector of columns of some rows, whose sums stay in registers, so that an element of the operand is
 //! loaded once for all rows of the tile that it is a part of. Where the operand is an argument with padding, the part
 //! of it that one image and channel reads is copied to memory that stays in the cache; with steps of 2, with the even
-//! elements of its rows before the odd ones. Small images are read where they are: what is outside of them is masked.
+//! elements of its rows before the odd ones. Where masks are cheap, images are read where they are instead, and what is
+//! outside of them is masked.
+mod in_place;
+
+use self::in_place::{InPlace, Lines, RowsOfTiles};
 use super::{
     codegen::Codegen,
     contraction::{adds_products, adds_products_of_bytes},
+    dots::Dots,
     error::{LowerError, Result},
     kernel::{Operand, Origin, Stage, TensorId},
     matmul::place_outputs,
@@ -17,7 +22,7 @@ use super::{
 };
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, math};
-use irc_mlir::{OperationLike, Type, TypeLike, Value, ValueLike, attr};
+use irc_mlir::{OperationLike, Type, TypeLike, Value, ValueLike};
 use melior::ir::r#type::IntegerType;
 
 /// The maximum number of taps whose products are written one after the other; more are in loops.
@@ -29,8 +34,9 @@ const MAX_EXACT: i64 = (1 << 24) / (255 * 255);
 /// The maximum distance between the elements that neighbouring columns read.
 const MAX_STEP: i64 = 4;
 
-/// The maximum number of tiles of an image that is read where it is, each of which has code of its own.
-const MAX_TILES_IN_PLACE: i64 = 3;
+/// The maximum number of rows of tiles, of an image that is read where it is, that have code of their own: those at its
+/// edges, or all of a small image.
+const MAX_EDGES: i64 = 3;
 
 /// The convolution that a stage is.
 pub struct DirectConv<'c, 'a> {
@@ -60,12 +66,6 @@ struct Part<'c, 'a> {
     /// The strides of the outer loops in the argument, and how many of them choose a part.
     strides: Vec<i64>,
     loops: usize,
-}
-
-/// Small images of an argument, and the strides of the outer loops in it.
-struct InPlace {
-    images: Images,
-    strides: Vec<i64>,
 }
 
 impl<'c: 'a, 'a> DirectConv<'c, 'a> {
@@ -126,16 +126,15 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         // Parts of bytes are copied as `f32`.
         let is_copied = is_own && conv.bytes.is_none_or(|[is_unsigned, _]| is_unsigned);
         if let Some(at) = found.filter(|_| is_copied) {
+            conv.in_place = conv.images_in_place(cg, stage, &paddings[at]);
+            if conv.in_place.is_some() {
+                paddings.remove(at);
+                return Some(conv);
+            }
             conv.split_rows(stage, &mut paddings[at]);
             if let Some((lead, strides)) = conv.parts(stage, &paddings[at]) {
                 let loops = strides.iter().rposition(|stride| *stride != 0).map_or(0, |at| at + 1);
                 let mut padding = paddings.remove(at);
-                if let Some(images) =
-                    padding.images(lead).filter(|_| conv.reads_in_place(cg, stage))
-                {
-                    conv.in_place = Some(InPlace { images, strides });
-                    return Some(conv);
-                }
                 // The next part, which is used after this one.
                 padding.ahead = loops.checked_sub(1).map(|last| strides[last]);
                 conv.part = Some(Part { padding, lead, strides, loops });
@@ -171,18 +170,54 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         padding.leading(inner, &access.coefs[..self.outer]).filter(|_| access.offset == 0)
     }
 
-    /// Whether images are so small that they are read where they are: a row of the result is one vector.
-    fn reads_in_place(&self, cg: &Codegen<'_, '_>, stage: &Stage<'_, '_>) -> bool {
+    /// The images, if they are read where they are: small ones, whose masks are known, and any others of targets with
+    /// registers for masks.
+    fn images_in_place(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        stage: &Stage<'c, 'a>,
+        padding: &Padding<'c, 'a>,
+    ) -> Option<InPlace> {
+        let (lead, strides) = self.parts(stage, padding)?;
+        let images = padding.images(lead)?;
         let n = stage.parallel - 1;
-        let (looped, written) = unrolled(stage);
-        let taps: i64 = stage.sizes[written].iter().product();
-        self.outer + 1 == n
-            // Other processors load no masked bytes.
-            && (self.bytes.is_none() || cg.target.vector_bytes >= 64)
-            && looped.is_empty()
-            && self.source.access.coefs[n] == 1
-            && stage.sizes[n] <= cg.target.lanes()
-            && stage.sizes[n - 1] <= MAX_TILES_IN_PLACE * rows_of_tile(cg, stage.sizes[n - 1], taps)
+        if self.outer + 1 != n || !unrolled(stage).0.is_empty() {
+            return None;
+        }
+        let coefs = &self.source.access.coefs;
+        let (step, columns) = (coefs[n], stage.sizes[n]);
+        let taps = taps(self, stage, n + 1..stage.sizes.len());
+        let last = |part: fn(i64, i64) -> i64| {
+            taps.iter().map(|tap| part(tap.source, images.length)).max().unwrap_or(0)
+        };
+        let is_in_rows = coefs[n - 1] % images.length == 0
+            && last(|place, length| place % length) + step * (columns - 1) < images.length;
+        let is_one_vector = step == 1 && columns <= cg.target.lanes();
+        let has_masks = cg.target.vector_bytes >= 64;
+        let reach = last(|place, length| place % length) + 1;
+        let loaded = has_masks.then(|| self.loaded_of_dots(cg, step, reach)).flatten();
+        let applies = match self.bytes {
+            None => is_one_vector || has_masks && step <= 2,
+            Some(_) => is_one_vector && has_masks || loaded.is_some(),
+        };
+        if !applies || !is_in_rows {
+            return None;
+        }
+        let count = stage.sizes[n - 1];
+        let rows = (count, rows_of_tile(cg, count, taps.len() as i64));
+        let windows = [coefs[n - 1] / images.length, last(|place, length| place / length) + 1];
+        let tiles = RowsOfTiles::of(&images, rows, windows)?;
+        Some(InPlace { images, strides, tiles, loaded })
+    }
+
+    /// The bytes of a line that a vector of columns reads, if its products are added four at a time: windows of unsigned bytes,
+    /// `step` columns apart, that reach over so many.
+    fn loaded_of_dots(&self, cg: &Codegen<'c, 'a>, step: i64, reach: i64) -> Option<i64> {
+        let are_multiplied = self.bytes == Some([true, false]) && cg.target.dots == Dots::Vnni;
+        let bytes = step * (cg.target.lanes() - 1) + (reach + 3) / 4 * 4;
+        let most = 4 * cg.target.lanes();
+        let loaded = [most / 2, most].into_iter().find(|loaded| bytes <= *loaded);
+        loaded.filter(|_| are_multiplied && step <= 2)
     }
 
     /// Where an element of the operand is, given its number in the padded operand.
@@ -392,22 +427,18 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             factors: None,
         };
         if self.looped.is_empty() {
-            image.factors = Some(self.factors(e, image.filter));
+            image.factors = Some(match self.dots() {
+                None => self.factors(e, image.filter),
+                Some(images) => self.words(e, images, image.filter),
+            });
         }
         let n = self.stage.parallel - 1;
         if self.conv.outer == n {
             return self.emit_row_of_tiles(cg, e, &image, (e.index(0), 1));
         }
         let (count, each) = (self.stage.sizes[n - 1], self.rows);
-        if self.conv.in_place.is_some() {
-            for first in (0..count).step_by(each as usize) {
-                let (row, rows) = (e.index(first), each.min(count - first));
-                let mask = e.tail_mask(self.pass.sizes[0], self.lanes);
-                let first = Some(first);
-                let tile = Tile { row, first, rows, column: e.index(0), mask };
-                self.emit_tile(cg, e, &image, tile)?;
-            }
-            return Ok(());
+        if let Some(in_place) = &self.conv.in_place {
+            return self.emit_in_place(cg, e, &image, &in_place.tiles);
         }
         let whole = count / each * each;
         if whole == each {
@@ -421,6 +452,49 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             self.emit_row_of_tiles(cg, e, &image, (e.index(whole), count - whole))?;
         }
         Ok(())
+    }
+
+    /// Emits the tiles of an image that is read where it is.
+    fn emit_in_place(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        image: &Image<'_, 'c, 'a>,
+        tiles: &RowsOfTiles,
+    ) -> Result<()> {
+        let (columns, width) = (self.pass.sizes[0], self.lanes.count());
+        let mut columns_of = |e: Emit<'c, 'a>, row: Value<'c, 'a>, first: Option<i64>| {
+            let tile = Tile { row, first, rows: self.rows, column: e.index(0), mask: None };
+            if columns <= width {
+                let mask = e.tail_mask(columns, self.lanes);
+                return self.emit_tile(cg, e, image, Tile { mask, ..tile });
+            }
+            // The last vector moves to the left so that it is whole.
+            let bounds = (e.index(0), e.index(columns), width);
+            let looped = e.for_each(bounds, &[], |e, at, _| {
+                let is_whole = columns % width == 0;
+                let column = if is_whole { at } else { e.min(at, e.index(columns - width)) };
+                self.emit_tile(cg, e, image, Tile { column, ..tile }).map(|()| vec![])
+            });
+            looped.map(|_| ())
+        };
+        let [above, below] = &tiles.edges;
+        for first in above {
+            columns_of(e, e.index(*first), Some(*first))?;
+        }
+        let inner = (e.index(tiles.inner.start), e.index(tiles.inner.end), self.rows);
+        if !tiles.inner.is_empty() {
+            e.for_each(inner, &[], |e, row, _| columns_of(e, row, None).map(|()| vec![]))?;
+        }
+        for first in below {
+            columns_of(e, e.index(*first), Some(*first))?;
+        }
+        Ok(())
+    }
+
+    /// The lines of images that are read where they are from one row of the result to the next.
+    fn line_step(&self, images: &Images) -> i64 {
+        self.conv.source.access.coefs[self.stage.parallel - 2] / images.length
     }
 
     /// The taps, each in all lanes.
@@ -462,6 +536,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let missing = || LowerError::at(self.stage.op, "expected a filled accumulator");
         let zero = match (init.ok_or_else(missing)?, self.conv.bytes) {
             (init, None) => e.constant(init, e.f32(), self.lanes),
+            (_, Some(_)) if self.dots().is_some() => e.zero(e.int(32), self.lanes),
             (_, Some(_)) => e.zero(e.f32(), self.lanes),
         };
         let n = self.stage.parallel - 1;
@@ -469,12 +544,16 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let step = if self.conv.split.is_some() { 1 } else { coefs[n] };
         let mut at = e.add(image.source, e.scale(tile.column, step));
         if self.conv.outer < n && tile.first.is_none() {
-            at = e.add(at, e.scale(tile.row, coefs[n - 1]));
+            let row = match &self.conv.in_place {
+                None => coefs[n - 1],
+                Some(InPlace { images, .. }) => self.line_step(images) * images.row,
+            };
+            at = e.add(at, e.scale(tile.row, row));
         }
         let starts = vec![zero; tile.rows as usize];
         let sums = self.sum(e, image, tile, (at, image.filter), self.looped.clone(), starts);
         for (number, mut sum) in sums.into_iter().enumerate() {
-            if self.conv.bytes.is_some() {
+            if self.conv.bytes.is_some() && self.dots().is_none() {
                 sum = e.op(arith::FPTOSI, &[sum], self.lanes.of(e.int(32)));
             }
             let mut rows = image.ivs.to_vec();
@@ -524,6 +603,9 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         factors: &[Value<'c, 'a>],
         mut sums: Vec<Value<'c, 'a>>,
     ) -> Vec<Value<'c, 'a>> {
+        if let Some(images) = self.dots() {
+            return self.sum_of_dots(e, images, (tile, source), factors, sums);
+        }
         let n = self.stage.parallel - 1;
         let row = if self.conv.outer < n { self.conv.source.access.coefs[n - 1] } else { 0 };
         let of_row = |number: i64| {
@@ -532,13 +614,15 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         };
         let mut products: Vec<_> = (0..tile.rows).flat_map(of_row).collect();
         products.sort_by_key(|(place, number, _)| (*place, *number));
+        let mut lines = self
+            .conv
+            .in_place
+            .as_ref()
+            .map(|found| Lines::of(self, (found.images, None), tile, source));
         for group in products.chunk_by(|a, b| a.0 == b.0) {
-            let vector = match (&self.conv.in_place, tile.first) {
-                (Some(found), Some(first)) => {
-                    let place = first * row + group[0].0;
-                    self.load_inside(e, &found.images, source, place)
-                }
-                _ => Some(self.load(e, e.offset(source, group[0].0), tile.mask)),
+            let vector = match &mut lines {
+                Some(lines) => lines.load(e, group[0].0),
+                None => Some(self.load(e, e.offset(source, group[0].0), tile.mask)),
             };
             let Some(vector) = vector else { continue };
             for (_, number, factor) in group {
@@ -547,42 +631,6 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             }
         }
         sums
-    }
-
-    /// The elements of a vector of columns from a place of the padded operand on, with zeros for those outside of the image;
-    /// `None` if all are.
-    fn load_inside(
-        &self,
-        e: Emit<'c, 'a>,
-        images: &Images,
-        source: Value<'c, 'a>,
-        place: i64,
-    ) -> Option<Value<'c, 'a>> {
-        let Images { row, size: [height, width], offsets: [top, left], length, .. } = *images;
-        let (line, column) = (place / length - top, place % length - left);
-        let columns = self.pass.sizes[0];
-        let (from, to) = ((-column).max(0), columns.min(width - column));
-        if !(0..height).contains(&line) || from >= to {
-            return None;
-        }
-        const NOT_LESS: i64 = 5;
-        let last = e.tail_mask(to, self.lanes);
-        let mask = match from {
-            0 => last,
-            _ => {
-                let lanes = [e.iota(1, self.lanes), e.splat(e.index(from), self.lanes)];
-                let spec = e.spec(arith::CMPI).operands(&lanes);
-                let spec = spec.attr("predicate", attr::i64(e.context, NOT_LESS));
-                let first = e.value(spec.results(&[self.lanes.of(e.int(1))]));
-                Some(last.map_or(first, |last| e.binary(arith::ANDI, first, last)))
-            }
-        };
-        let at = e.offset(source, line * row + column);
-        let value = e.load_lanes(self.source, at, self.lanes, mask);
-        Some(match self.conv.bytes {
-            None => value,
-            Some([is_unsigned, _]) => padding::float_of_byte(e, value, is_unsigned, self.lanes),
-        })
     }
 
     /// The elements of a vector of columns.
