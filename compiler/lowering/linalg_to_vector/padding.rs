@@ -14,6 +14,9 @@ use irc_mlir::{Type, TypeLike};
 use melior::ir::attribute::{FloatAttribute, IntegerAttribute};
 use std::convert::Infallible;
 
+/// The maximum number of elements that are stored one by one.
+const FEW: i64 = 4;
+
 /// A stage that only places an argument of the kernel in zeros.
 pub struct Padding<'c, 'a> {
     /// The stage.
@@ -156,7 +159,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         units: Option<Units<'c, 'a>>,
     ) -> Result<()> {
         if dim == lead {
-            self.clear(cg, e, (to, start), self.part(lead));
+            self.clear_around(cg, e, (to, start), lead);
             return self.emit_part(cg, e, (to, start), from, lead);
         }
         let inner: i64 = self.sizes[dim + 1..lead].iter().product();
@@ -353,6 +356,30 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         }
     }
 
+    /// Stores what is outside of the argument around it, in the part of the result that starts at an element, along the
+    /// dimensions from `dim` on.
+    fn clear_around(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        (to, start): (Buffer<'c, 'a>, Value<'c, 'a>),
+        dim: usize,
+    ) {
+        if self.is_split {
+            return self.clear(cg, e, (to, start), self.part(dim));
+        }
+        let Some(size) = self.sizes.get(dim) else { return };
+        let (inner, offset, extent) = (self.part(dim + 1), self.offsets[dim], self.shape[dim]);
+        self.clear(cg, e, (to, start), offset * inner);
+        let Ok(()) = e.loop_over::<Infallible>(extent, |e, iv| {
+            let at = e.add(start, e.scale(e.offset(iv, offset), inner));
+            self.clear_around(cg, e, (to, at), dim + 1);
+            Ok(())
+        });
+        let end = e.offset(start, (offset + extent) * inner);
+        self.clear(cg, e, (to, end), (size - offset - extent) * inner);
+    }
+
     /// Stores what is outside of the argument in so many elements from a first one on.
     pub fn clear(
         &self,
@@ -362,6 +389,11 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         count: i64,
     ) {
         let lanes = cg.full_lanes();
+        if count <= FEW {
+            let outside = self.outside_as(e, to.element, Lanes::Scalar);
+            return (0..count)
+                .for_each(|at| e.store(outside, to, e.offset(start, at), Lanes::Scalar, None));
+        }
         let Ok(()) = e.each_vector::<Infallible>(count, lanes, |e, at, mask| {
             e.store(self.outside_as(e, to.element, lanes), to, e.add(start, at), lanes, mask);
             Ok(())

@@ -17,7 +17,7 @@ use irc_packing::Extension;
 const MIN_DEPTH: i64 = 32;
 
 /// The number of elements of a packed left operand from one that is read to one that is prefetched.
-const LEFT_AHEAD: i64 = 512;
+const LEFT_AHEAD: i64 = 1024;
 
 /// The same for a right operand that is read once, from memory: processors prefetch no further than to the end of a page.
 const STREAM_AHEAD: i64 = 2048;
