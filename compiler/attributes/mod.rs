@@ -303,9 +303,15 @@ fn packing_text(packing: &Packing) -> String {
                  rows = {rows}, columns = {columns}, depth = {depth}, panel = {panel}, lanes = {lanes}{quads}>"
             )
         }
-        Packing::Winograd(Winograd { argument, filters, channels, panel, tile }) => format!(
-            "#tl.winograd<argument = {argument}, filters = {filters}, channels = {channels}, panel = {panel}, tile = {tile}>"
-        ),
+        Packing::Winograd(winograd) => {
+            let Winograd { argument, filters, channels, panel, tile, small_panel } = winograd;
+            let small =
+                small_panel.map_or(String::new(), |panel| format!(", small_panel = {panel}"));
+            format!(
+                "#tl.winograd<argument = {argument}, filters = {filters}, channels = {channels}, panel = {panel}, \
+                 tile = {tile}{small}>"
+            )
+        }
     }
 }
 
@@ -317,6 +323,10 @@ fn packing_of(attribute: Attribute<'_>) -> Option<Packing> {
             channels: fields.number("channels")?,
             panel: fields.number("panel")?,
             tile: fields.number("tile").filter(|tile| TILES.contains(tile))?,
+            small_panel: match fields.number("small_panel") {
+                Some(..=0) => return None,
+                panel => panel,
+            },
         }));
     }
     let fields = Fields::of(attribute, "packing")?;
@@ -528,6 +538,7 @@ mod tests {
                         channels: 4,
                         panel: 5,
                         tile: 2,
+                        small_panel: Some(16),
                     }),
                 ],
                 kept: Some(Keeps { bytes: 64, operands: vec![1] }),

@@ -46,6 +46,25 @@ fn maps_follow_convolutions() {
     }
 }
 
+/// One column, or four, after the last whole vector of positions; of one block of channels, and of two.
+#[test]
+fn few_columns_are_left() {
+    for (channels, size) in [(16, 1), (40, 3)] {
+        let mut b = Builder::new();
+        let x = b.input("x", image(channels));
+        let filters = b.tensor(&f32s([44, channels, size, size], 1));
+        let pads = vec![[size / 2; 2]; 2];
+        let (strides, dilations) = (vec![1; 2], vec![1; 2]);
+        // Steps of 1 with filters of 3 by 3 would be Winograd's.
+        let strides = if size == 3 { vec![1, 2] } else { strides };
+        let conv = Conv { strides, dilations, pads, groups: 1, outside: 0 };
+        let y = b.op(Op::Conv(conv), &[x, filters]).unwrap();
+        let y = bias(&mut b, y, 44);
+        b.output("y", y);
+        serves(&b.finish(), &|n| vec![("x", f32s([1, channels, n, n], 3))], &SIZES);
+    }
+}
+
 /// As many as there are maps, and one that reads the sums twice.
 #[test]
 fn many_maps_follow_a_convolution() {

@@ -75,6 +75,55 @@ fn convolutions() {
     check(conv([2, 2], [1, 1], [[0, 0]; 2], 1), vec![image(520), filters([8, 520, 1, 1])]);
 }
 
+/// The elements of each window of an image of one channel, combined.
+fn pool(
+    dtype: DType,
+    combine: Combine,
+    window: [i64; 2],
+    [stride, pad]: [i64; 2],
+    sizes: [irc_tl::Dim; 2],
+) -> (Op, Vec<Type>) {
+    let number = Scalar::index;
+    let [rows, columns] = sizes.clone();
+    let index = |axis: usize, size: irc_tl::Dim| {
+        let at = Scalar::Loop(axis + 1) * number(stride) + Scalar::Loop(axis + 3) - number(pad);
+        let inside = at.clone().ge(number(0)).and(at.clone().lt(Scalar::Size(size)));
+        (at, inside)
+    };
+    let (row, in_rows) = index(0, rows);
+    let (column, in_columns) = index(1, columns);
+    let element = Scalar::load(0, [Scalar::Loop(0), row, column]);
+    let outside = combine.neutral(dtype).scalar(dtype);
+    let body = in_rows.and(in_columns).select(element, outside);
+    let [height, width] = [0, 1].map(|axis| {
+        let rest = sizes[axis].clone() + (2 * pad - window[axis]).into();
+        rest.floor_div(&stride.into()) + 1.into()
+    });
+    let over = window.map(irc_tl::Dim::Known);
+    let image = ty(dtype, [3.into(), sizes[0].clone(), sizes[1].clone()]);
+    let compute = Compute::reduce([3.into(), height, width], combine, over, body);
+    (Op::compute(compute), vec![image])
+}
+
+#[test]
+fn pools() {
+    let open = || [n() + 4.into(), m() + 4.into()];
+    for dtype in [DType::F32, DType::U8, DType::I8] {
+        for combine in [Combine::Max, Combine::Min] {
+            let (op, operands) = pool(dtype, combine, [3, 3], [2, 1], open());
+            check(op, operands);
+            // Borders wider than half a window.
+            let (op, operands) = pool(dtype, combine, [2, 5], [1, 4], open());
+            check(op, operands);
+            // Of known sizes.
+            let (op, operands) = pool(dtype, combine, [3, 3], [1, 1], [37.into(), 41.into()]);
+            check(op, operands);
+        }
+    }
+    let (op, operands) = pool(DType::F32, Combine::Sum, [3, 3], [1, 1], open());
+    check(op, operands);
+}
+
 #[test]
 fn volumes() {
     let conv = Op::Conv(Conv {

@@ -187,6 +187,16 @@ fn of_open_sizes() {
     }
 }
 
+/// Filters that come from memory are packed for smaller tiles too, which small images use.
+#[test]
+fn of_open_sizes_with_large_filters() {
+    let case = |size| Case { images: 1, channels: 172, filters: 173, size, pads: SAME };
+    let open = compiled(&case([7, 7]).graph(true, true), Target::host());
+    for size in [[7, 7], [3, 5], [8, 13], [12, 12]] {
+        case(size).compare(&open, true, &case(size).expected(true));
+    }
+}
+
 #[test]
 fn not_where_it_does_not_pay() {
     let case = Case { images: 1, channels: 32, filters: 32, size: [5, 5], pads: SAME };

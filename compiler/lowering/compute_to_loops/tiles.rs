@@ -32,8 +32,11 @@ const ULT: i64 = 6;
 
 /// How a nest is computed in tiles.
 struct Tiles {
-    /// The factor that does not depend on the column.
-    broadcast: Load,
+    /// The factor that does not depend on the column; `None` for the elements of windows themselves, as pools combine them.
+    broadcast: Option<Load>,
+    /// How products, or elements, are combined, and their type: of products, `f32`.
+    combine: Combine,
+    dtype: DType,
     /// The factor of which one index moves along the columns.
     vector: Load,
     /// The step of its last index from one column to the next: 1 or 2. 0 if it is another index that advances by one, so that
@@ -106,7 +109,9 @@ fn emit_merged<'c: 'a, 'a>(
         let operands: Vec<_> = types.iter().map(|ty| &**ty).zip(buffers).collect();
         return emit_merged(e, &merged, &operands, (result, finish), sizes, how);
     }
-    let tiles = Tiles::of(nest, &types);
+    // Other processors load no masked bytes.
+    let tiles = Tiles::of(nest, &types)
+        .filter(|tiles| tiles.dtype == DType::F32 || how.lanes >= windows::MAX_FLOATS);
     if let Some(tiles) = &tiles {
         tiles.emit(e, nest, operands, (result, finish), sizes, how);
     }
@@ -117,7 +122,7 @@ fn emit_merged<'c: 'a, 'a>(
 pub(super) fn packing(nest: &Nest, types: &[&Type], lanes: i64) -> Option<(usize, Packing, i64)> {
     let tiles = Tiles::of(nest, types)?;
     let panels = Panels::of(&tiles, &nest.compute, types, lanes)?;
-    let operand = tiles.broadcast.operand;
+    let operand = tiles.broadcast.as_ref()?.operand;
     let is_vector = Epilogue::of(nest, types).is_none_or(|epilogue| epilogue.is_vector);
     if is_vector && let Some(winograd) = Winograd::of(&tiles, &panels, &nest.compute, types, lanes)
     {
@@ -148,7 +153,7 @@ impl Tiles {
             && !at[..rank - 2].iter().any(|index| depends_on(index, above))
             && tiles.guards.is_empty()
             && tiles.bound.is_none()
-            && !tiles.broadcast.depends_on(above);
+            && !tiles.broadcast.as_ref()?.depends_on(above);
         let is_finished_whole =
             Epilogue::of(nest, types).is_none_or(|epilogue| epilogue.outer <= above);
         if !is_whole || !is_finished_whole {
@@ -169,7 +174,8 @@ impl Tiles {
             Scalar::load(load.operand, at.iter().map(renumbered).collect::<Vec<_>>())
         };
         let vector = [&at[..rank - 2], &[Scalar::Loop(column)]].concat();
-        let broadcast = load(&tiles.broadcast, &tiles.broadcast.at);
+        let broadcast = tiles.broadcast.as_ref()?;
+        let broadcast = load(broadcast, &broadcast.at);
         let body = broadcast * load(&tiles.vector, &vector);
         let dims = [&compute.dims[..above], &[joined]].concat();
         let compute = Compute { dims, reduction: compute.reduction.clone(), body };
@@ -181,24 +187,29 @@ impl Tiles {
         let compute = &nest.compute;
         let reduction = compute.reduction.as_ref()?;
         let column = compute.dims.len().checked_sub(1)?;
-        if reduction.combine != Combine::Sum {
-            return None;
-        }
-        let body = without_only_groups(&compute.body, &compute.dims);
-        let (conditions, product) = match &body {
+        let (combine, over) = (reduction.combine, &reduction.dims);
+        let operands: Vec<Type> = types.iter().map(|ty| (*ty).clone()).collect();
+        let body = plain(&compute.body, &compute.dims, &reduction.dims);
+        let (conditions, combined) = match &body {
             Scalar::Select(parts) => {
-                let [condition, product, other] = &**parts;
-                (*other == Scalar::float(0.0, DType::F32)).then_some(())?;
-                (conjuncts(condition), product.clone())
+                let [condition, combined, other] = &**parts;
+                let dtype = combined.dtype(&operands, compute.dims.len() + over.len()).ok()?;
+                (*other == combine.neutral(dtype).scalar(dtype)).then_some(())?;
+                (conjuncts(condition), combined.clone())
             }
             _ => (vec![], body),
         };
-        let Scalar::Binary(Binary::Mul, a, b) = &product else { return None };
-        let (a, b) = (Load::of(a)?, Load::of(b)?);
-        let is_f32 = |load: &Load| types[load.operand].dtype == DType::F32;
-        let (broadcast, vector) = match (a.depends_on(column), b.depends_on(column)) {
-            (false, true) => (a, b),
-            (true, false) => (b, a),
+        let (broadcast, vector) = match (&combined, combine) {
+            (Scalar::Binary(Binary::Mul, a, b), Combine::Sum) => {
+                let (a, b) = (Load::of(a)?, Load::of(b)?);
+                match (a.depends_on(column), b.depends_on(column)) {
+                    (false, true) => (Some(a), b),
+                    (true, false) => (Some(b), a),
+                    _ => return None,
+                }
+            }
+            (Scalar::Cast(DType::F32, _, element), Combine::Sum) => (None, Load::of(element)?),
+            (element, Combine::Sum | Combine::Max | Combine::Min) => (None, Load::of(element)?),
             _ => return None,
         };
         let (innermost, outer) = vector.at.split_last()?;
@@ -209,7 +220,14 @@ impl Tiles {
             0 => moves == 1 && outer.iter().any(along),
             _ => moves == 0 && (1..=2).contains(&step),
         };
-        if !is_f32(&broadcast) || !is_f32(&vector) || !is_known {
+        let dtype = types[vector.operand].dtype;
+        let is_pool_of_bytes = matches!(dtype, DType::U8 | DType::I8)
+            && matches!(combine, Combine::Max | Combine::Min)
+            && broadcast.is_none()
+            && nest.epilogue.is_none();
+        let is_f32 = |load: &Load| types[load.operand].dtype == DType::F32;
+        let is_computed = broadcast.iter().chain([&vector]).all(is_f32) || is_pool_of_bytes;
+        if !is_computed || !is_known {
             return None;
         }
         let (moving, guards): (Vec<_>, Vec<_>) =
@@ -221,14 +239,18 @@ impl Tiles {
         let is_row = |loop_: &usize| {
             let fixed = !vector.depends_on(*loop_)
                 && !guards.iter().chain(&moving).any(|guard| depends_on(guard, *loop_));
-            fixed && broadcast.depends_on(*loop_)
+            fixed && broadcast.as_ref().is_some_and(|broadcast| broadcast.depends_on(*loop_))
         };
         let row = (0..column).rev().find(is_row);
         let epilogue = Epilogue::of(nest, types);
-        if epilogue.is_some_and(|epilogue| epilogue.outer > row.map_or(column, |row| row + 1)) {
+        let of_epilogue = epilogue.map_or(0, |epilogue| epilogue.outer);
+        if of_epilogue > row.map_or(column, |row| row + 1) {
             return None;
         }
-        Some(Self { broadcast, vector, step, guards, bound, row })
+        let tiles = Self { broadcast, combine, dtype, vector, step, guards, bound, row };
+        let is_computed =
+            tiles.broadcast.is_some() || Windows::of(&tiles, compute, of_epilogue).is_some();
+        is_computed.then_some(tiles)
     }
 
     /// Memory for the columns of a tile, if they are packed: so that many rows read them from adjacent lines.
@@ -259,6 +281,7 @@ impl Tiles {
         How { part, lanes, packed, memory }: How<'c, 'a>,
     ) {
         let compute = &nest.compute;
+        let lanes = lanes * 4 / i64::from(self.dtype.bits() / 8);
         let reduced = compute.reduction.iter().flat_map(|over| &over.dims);
         let column = compute.dims.len() - 1;
         let rows = match (self.row, lanes) {
@@ -291,15 +314,15 @@ impl Tiles {
             lanes: Lanes::Vector(lanes),
             rows,
             vectors: match (&windows, self.row) {
-                (Some(_), _) => windows::VECTORS,
+                (Some(_), _) => windows::shape(Lanes::Vector(lanes)).1,
                 (None, Some(_)) => 2,
                 (None, None) => 4,
             },
-            packed: match (&panels, &windows) {
+            packed: match &panels {
                 _ if winograd.is_some() => None,
-                (Some(panels), _) => Some(e.stack(panels.elements(), e.f32())),
-                (_, Some(windows)) => Some(e.stack(windows.elements(self.step, lanes), e.f32())),
-                _ => self.packed(e, compute, &over, 2 * lanes),
+                Some(panels) => Some(e.stack(panels.elements(), e.f32())),
+                None if windows.is_some() => None,
+                None => self.packed(e, compute, &over, 2 * lanes),
             },
             windows,
         };
@@ -323,14 +346,37 @@ impl Tiles {
     }
 }
 
-/// The expression without quotients of a loop by its own extent, which are 0.
-fn without_only_groups(body: &Scalar, dims: &[Dim]) -> Scalar {
-    body.replace(&mut |scalar| {
-        let Scalar::Binary(Binary::Div, loop_, extent) = scalar else { return None };
-        let (Scalar::Loop(loop_), Scalar::Size(extent)) = (&**loop_, &**extent) else {
-            return None;
-        };
-        (dims.get(*loop_) == Some(extent)).then(|| Scalar::index(0))
+/// The expression without loops of one iteration in `over`, quotients of a loop by its own extent, which are 0, and what changes
+/// no index.
+fn plain(body: &Scalar, dims: &[Dim], over: &[Dim]) -> Scalar {
+    let is_single = |loop_: usize| {
+        let over = loop_.checked_sub(dims.len()).and_then(|number| over.get(number));
+        over.is_some_and(|extent| extent.is(1))
+    };
+    let index = |scalar: &Scalar| match scalar {
+        Scalar::Int(value, DType::I64) => Some(*value),
+        _ => None,
+    };
+    body.replace(&mut |scalar| match scalar {
+        Scalar::Loop(loop_) => is_single(*loop_).then(|| Scalar::index(0)),
+        Scalar::Binary(function, x, y) => {
+            let [x, y] = [x, y].map(|part| plain(part, dims, over));
+            Some(match (function, index(&x), index(&y)) {
+                (Binary::Add, Some(0), _) | (Binary::Mul, Some(1), _) => y,
+                (Binary::Add | Binary::Sub, _, Some(0)) | (Binary::Mul, _, Some(1)) => x,
+                (Binary::Mul, Some(0), _) | (Binary::Mul, _, Some(0)) => Scalar::index(0),
+                (Binary::Div, ..) => match (&x, &y) {
+                    (Scalar::Loop(loop_), Scalar::Size(extent))
+                        if dims.get(*loop_) == Some(extent) =>
+                    {
+                        Scalar::index(0)
+                    }
+                    _ => x.binary(*function, y),
+                },
+                _ => x.binary(*function, y),
+            })
+        }
+        _ => None,
     })
 }
 
@@ -362,7 +408,7 @@ fn coefficient(index: &Scalar, loop_: usize) -> Option<i64> {
     }
 }
 
-/// The size below which conditions keep an index, which they also keep from being negative. The inner value is `None`
+/// The size, which may be a number, below which conditions keep an index, which they also keep from being negative. The inner value is `None`
 /// without conditions, the outer one if they state something else.
 fn bound(conditions: &[Scalar], index: &Scalar) -> Option<Option<Scalar>> {
     let (mut least, mut most) = (false, None);
@@ -370,7 +416,9 @@ fn bound(conditions: &[Scalar], index: &Scalar) -> Option<Option<Scalar>> {
         let Scalar::Compare(comparison, x, y) = condition else { return None };
         match (comparison, &**y) {
             (Comparison::Ge, Scalar::Int(0, _)) if **x == *index => least = true,
-            (Comparison::Lt, size @ Scalar::Size(_)) if **x == *index => most = Some(size.clone()),
+            (Comparison::Lt, size @ (Scalar::Size(_) | Scalar::Int(..))) if **x == *index => {
+                most = Some(size.clone());
+            }
             _ => return None,
         }
     }
@@ -418,7 +466,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// The number of groups of rows that are divided among threads.
     fn strips(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
         if let Some(windows) = &self.windows {
-            return self.extent(e, &self.dims[windows.row]).groups(e, windows::ROWS);
+            return self.extent(e, &self.dims[windows.row]).groups(e, windows::shape(self.lanes).0);
         }
         self.tiles
             .row
@@ -623,7 +671,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             if let Some(dim) = self.tiles.row {
                 loops[dim] = e.offset(loops[dim], row);
             }
-            let Load { operand, at } = &self.tiles.broadcast;
+            let Load { operand, at } = self.broadcast();
             let place = self.body(e, &loops).place(e, *operand, at);
             let factor = e.splat(e.load(self.operands[*operand].1, place), self.lanes);
             for (vector, values) in vectors.iter().enumerate() {
@@ -632,6 +680,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             }
         }
         next
+    }
+
+    /// The factor that does not depend on the column.
+    fn broadcast(&self) -> &Load {
+        let Some(broadcast) = &self.tiles.broadcast else {
+            unreachable!("only windows have elements without factors")
+        };
+        broadcast
     }
 
     /// Whether all conditions that do not depend on the column hold.

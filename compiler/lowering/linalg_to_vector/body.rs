@@ -214,7 +214,7 @@ fn is_number(value: Value<'_, '_>) -> bool {
 
 /// The maximum or minimum of two floats, NaN if either is; zeros of either sign are equal. On x86
 /// one maximum and one blend that does not depend on it. The accumulator comes first: only the maximum depends on it.
-fn extremum<'c: 'a, 'a>(
+pub fn extremum<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     larger: bool,
     [a, b]: [Value<'c, 'a>; 2],
@@ -227,7 +227,7 @@ fn extremum<'c: 'a, 'a>(
 }
 
 /// The first of two floats if it is larger, or smaller, and otherwise the second, also beside NaN: one maximum on x86.
-fn ordered_extremum<'c: 'a, 'a>(
+pub fn ordered_extremum<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     larger: bool,
     pair: [Value<'c, 'a>; 2],

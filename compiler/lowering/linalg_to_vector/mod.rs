@@ -26,7 +26,7 @@ use melior::ir::r#type::{IntegerType, MemRefType};
 
 mod access;
 mod as_pass;
-mod body;
+pub(super) mod body;
 mod codegen;
 mod codes;
 mod contraction;

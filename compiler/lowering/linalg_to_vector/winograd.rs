@@ -141,6 +141,7 @@ pub fn emit<'c: 'a, 'a>(
     let output = stage.outputs[0].tensor;
     let source = cg.places[winograd.source].buffer().ok_or_else(missing)?;
     let memory = Memory {
+        filters_from: 0,
         filters: packed::take(cg, e, &operand, packing).ok_or_else(missing)?,
         parts: blocks.memory().map(|size| cg.scratch(e, size, output)),
     };

@@ -2,7 +2,7 @@
 //! takes 36 products instead of 144; and F(2x2, 3x3), 16 instead of 36 (Lavin and Gray, "Fast Algorithms for
 //! Convolutional Neural Networks").
 
-/// Rows and columns of the result that a tile may have.
+/// Rows and columns of the result that a tile may have: first the larger.
 pub const TILES: [i64; 2] = [4, 2];
 
 /// The number of rows or columns of the operand that whole tiles read, for this many of the result.
@@ -27,7 +27,7 @@ const FILTER_4: [[f64; 3]; 6] = [
 /// Filters `[filters, channels, 3, 3]` of `f32`, transformed, in panels of filters.
 ///
 /// The panels hold the elements, each as rows of the panel's filters, one row per channel. The last panel is
-/// padded with zeros.
+/// padded with zeros. The same filters may follow, transformed for smaller tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Winograd {
     /// The number of the argument.
@@ -40,6 +40,8 @@ pub struct Winograd {
     pub panel: i64,
     /// Rows and columns of the result of a tile: 4 or 2.
     pub tile: i64,
+    /// The number of filters of a panel of those for tiles of 2, if they follow.
+    pub small_panel: Option<i64>,
 }
 
 impl Winograd {
@@ -54,24 +56,39 @@ impl Winograd {
     }
 
     /// The number of elements of the transformed filters.
-    pub fn elements(&self) -> i64 {
+    pub fn transformed(&self) -> i64 {
         self.panels() * self.points() * self.channels * self.panel
     }
 
-    /// The transformed filters, rounded once from `f64`. `None` if the constant is too small, or its elements
-    /// are not of 4 bytes.
+    /// The number of all elements.
+    pub fn elements(&self) -> i64 {
+        self.transformed() + self.small().map_or(0, |small| small.elements())
+    }
+
+    /// The packing of the filters that follow, if they do.
+    pub fn small(&self) -> Option<Self> {
+        let panel = self.small_panel?;
+        Some(Self { panel, tile: TILES[1], small_panel: None, ..*self })
+    }
+
+    /// The transformed filters, rounded once from `f64`, and those that follow. `None` if the constant is too small, or its
+    /// elements are not of 4 bytes.
     pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
-        match (width, self.tile) {
+        let mut packed = match (width, self.tile) {
             (4, 2) => self.pack_with(&FILTER_2, bytes),
             (4, 4) => self.pack_with(&FILTER_4, bytes),
             _ => None,
+        }?;
+        if let Some(small) = self.small() {
+            packed.extend(small.pack(bytes, width)?);
         }
+        Some(packed)
     }
 
     fn pack_with<const P: usize>(&self, along: &[[f64; 3]; P], bytes: &[u8]) -> Option<Vec<u8>> {
         let filters = usize::try_from(self.filters).ok()?;
         let (channels, panel) = (self.channels as usize, self.panel as usize);
-        let mut packed = vec![0; usize::try_from(self.elements()).ok()?.checked_mul(4)?];
+        let mut packed = vec![0; usize::try_from(self.transformed()).ok()?.checked_mul(4)?];
         for number in 0..filters * channels {
             let (filter, channel) = (number / channels, number % channels);
             let from = bytes.get(number * 36..number * 36 + 36)?;
@@ -145,7 +162,8 @@ mod tests {
         let filters: Vec<f32> =
             (0..54).map(|at| if at % 9 == 4 { (at / 9 + 1) as f32 } else { 0.0 }).collect();
         let bytes: Vec<u8> = filters.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let winograd = Winograd { argument: 0, filters: 3, channels: 2, panel: 2, tile: 4 };
+        let winograd =
+            Winograd { argument: 0, filters: 3, channels: 2, panel: 2, tile: 4, small_panel: None };
         assert_eq!(winograd.elements(), 2 * 36 * 2 * 2);
         let packed = winograd.pack(&bytes, 4).expect("floats");
         let packed: Vec<f32> = packed
@@ -162,6 +180,10 @@ mod tests {
         // Point (1, 2) is that element, divided by -4.
         let packed = small.pack(&bytes, 4).expect("floats");
         assert_eq!(packed[4 * 6 * 4..][..4], (-0.25f32).to_le_bytes());
+        let both = Winograd { small_panel: Some(2), ..winograd };
+        assert_eq!(both.elements(), winograd.elements() + small.elements());
+        let large = winograd.pack(&bytes, 4).expect("floats");
+        assert_eq!(both.pack(&bytes, 4), Some([large, packed].concat()));
         assert_eq!(winograd.pack(&bytes, 2), None);
         assert_eq!(winograd.pack(&bytes[1..], 4), None);
     }

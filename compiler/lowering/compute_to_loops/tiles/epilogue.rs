@@ -10,8 +10,9 @@ use crate::lowering::compute_to_loops::{
     expression::{Body, Known, RESULT, loop_number, scope_of},
     nest::Nest,
 };
+use crate::lowering::linalg_to_vector::body::ordered_extremum;
 use irc_mlir::Value;
-use irc_tl::{DType, Scalar, Type};
+use irc_tl::{Binary, DType, Scalar, Type, Unary};
 use std::convert::Infallible;
 
 /// An epilogue that reads operands at the result's own element, or at one that some outer loops select.
@@ -82,6 +83,11 @@ fn varies(scalar: &Scalar, own: usize) -> bool {
     found
 }
 
+/// Whether an expression is a constant other than NaN.
+fn is_number(scalar: &Scalar) -> bool {
+    matches!(scalar, Scalar::Float(bits, _) if !f64::from_bits(*bits).is_nan())
+}
+
 /// Whether what varies are functions.
 fn is_vector(scalar: &Scalar, own: usize) -> bool {
     match scalar {
@@ -146,6 +152,18 @@ impl<'c: 'a, 'a> Values<'_, '_, 'c, 'a> {
             Scalar::Load(operand, _) => {
                 let (_, buffer) = self.body.operands[*operand];
                 e.load_lanes(buffer, self.vector.place, self.lanes, self.vector.mask)
+            }
+            Scalar::Unary(Unary::Relu, x) => {
+                let pair = [e.zero(e.f32(), self.lanes), self.emit(e, x)];
+                ordered_extremum(e, true, pair, e.f32(), self.lanes)
+            }
+            Scalar::Binary(function @ (Binary::Max | Binary::Min), x, y)
+                if [x, y].into_iter().any(|operand| is_number(operand)) =>
+            {
+                // The constant first: the other one, which may be NaN, is left.
+                let pair = if is_number(x) { [x, y] } else { [y, x] };
+                let pair = pair.map(|operand| self.emit(e, operand));
+                ordered_extremum(e, *function == Binary::Max, pair, e.f32(), self.lanes)
             }
             Scalar::Unary(function, x) => {
                 arithmetic::unary(&scope, *function, self.emit(e, x), single)

@@ -2,8 +2,8 @@
 //!
 //! Positions of an image are numbered across its lines. The elements under the filters at as many positions as a tile has
 //! columns are copied to a panel, zeros where they are outside of the image; then all tiles of filters read it.
-use super::{Load, Tile, Tiles, Writer, epilogue::Vector};
-use crate::kernel::emit::{Emit, Prefetch};
+use super::{Load, SLE, Tile, Tiles, Writer, epilogue::Vector};
+use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
 use crate::lowering::compute_to_loops::nest::Part;
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
 use irc_mlir::ops::{arith, math};
@@ -21,13 +21,23 @@ const MAX_ELEMENTS: i64 = 1 << 13;
 const GAP: i64 = 16;
 
 /// The elements by which packed filters are prefetched.
-const AHEAD: i64 = 512;
+const AHEAD: i64 = 1024;
+
+/// The maximum numbers of filters and channels with which panels are not copied but read where they are: few tiles read a
+/// panel.
+const MAX_IN_PLACE: [i64; 2] = [32, 192];
 
 /// The number of elements under the filters at a position from which on they are divided into blocks.
 const DEEP: i64 = 256;
 
 /// The maximum of that number in a block.
 const DEEPEST: i64 = 512;
+
+/// The maximum number of columns after the last whole vector that are computed with filters in lanes.
+const FEW: i64 = 4;
+
+/// The steps of a single one of them that are independent.
+const STEPS: i64 = 4;
 
 /// How a nest is computed in panels.
 pub(super) struct Panels {
@@ -43,6 +53,8 @@ pub(super) struct Panels {
     rows: i64,
     /// The number of positions of a panel. Lines of the result that are long in memory are written fast.
     columns: i64,
+    /// The axis of the operand with its channels, if panels are read where they are.
+    in_place: Option<usize>,
 }
 
 /// A panel: the indices of the loops before positions, and its positions.
@@ -66,17 +78,19 @@ impl Panels {
     ) -> Option<Self> {
         let row = tiles.row.filter(|_| tiles.step > 0)?;
         let over = &compute.reduction.as_ref()?.dims;
-        let dims = &types[tiles.broadcast.operand].dims;
-        let (first, rest) = tiles.broadcast.at.split_first()?;
+        let broadcast = tiles.broadcast.as_ref()?;
+        let dims = &types[broadcast.operand].dims;
+        let (first, rest) = broadcast.at.split_first()?;
         let reduced = compute.dims.len();
         // Axes of one element have no loop.
         let looped = rest.iter().filter(|index| **index != Scalar::index(0));
+        let all = (0..over.len()).filter(|number| !over[*number].is(1));
+        let all: Vec<_> = all.map(|number| Scalar::Loop(reduced + number)).collect();
         let is_matrix = *first == Scalar::Loop(row)
             && dims[0] == compute.dims[row]
-            && looped
-                .eq((reduced..reduced + over.len()).map(Scalar::Loop).collect::<Vec<_>>().iter())
+            && looped.eq(all.iter())
             && Dim::product(over) == Dim::product(&dims[1..]);
-        let is_other = tiles.broadcast.operand != tiles.vector.operand;
+        let is_other = broadcast.operand != tiles.vector.operand;
         let filters = compute.dims[row].known()?;
         let (channels, taps) = (over.first()?.known()?, Dim::product(&over[1..]).known()?);
         let rows = match lanes {
@@ -97,6 +111,12 @@ impl Panels {
         while columns < most && 2 * columns * block * taps <= MAX_ELEMENTS {
             columns *= 2;
         }
+        let is_read_by_few = filters <= MAX_IN_PLACE[0] && channels <= MAX_IN_PLACE[1];
+        let is_plain = tiles.guards.is_empty() && tiles.bound.is_none() && tiles.step == 1;
+        let are_lines = taps == 1 && row + 2 == compute.dims.len();
+        let in_place = tiles.vector.at.iter().position(|index| *index == Scalar::Loop(reduced));
+        let in_place =
+            in_place.filter(|_| is_read_by_few && is_plain && are_lines && block == channels);
         (is_matrix && is_other && fits).then_some(Self {
             row,
             filters,
@@ -105,6 +125,7 @@ impl Panels {
             block,
             rows,
             columns,
+            in_place,
         })
     }
 
@@ -207,7 +228,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let Ok(_) = e.for_each::<Infallible>(all, &[], |e, channel, _| {
             let left = e.binary(arith::SUBI, e.index(panels.channels), channel);
             let channels = e.min(left, e.index(panels.block));
-            self.copy(e, panels, panel, (channel, channels));
+            if panels.in_place.is_none() {
+                self.copy(e, panels, panel, (channel, channels));
+            }
             let whole = e.index(panels.filters / panels.rows);
             let ranges = [
                 (strips.from, e.min(strips.to, whole), panels.rows),
@@ -250,7 +273,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         });
     }
 
-    /// The tiles of a strip of filters: whole ones, then one of a vector for each that is left.
+    /// The tiles of a strip of filters: whole ones, then one of a vector for each that is left, or of a few columns.
     fn strip(
         &self,
         e: Emit<'c, 'a>,
@@ -263,15 +286,92 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let columns = self.vectors * width;
         let rest = e.binary(arith::REMSI, panel.count, e.index(columns));
         let whole = e.binary(arith::SUBI, panel.count, rest);
-        let ranges = [(e.index(0), whole, self.vectors), (whole, panel.count, 1)];
+        let mut end = panel.count;
+        let mut ranges = vec![(e.index(0), whole, self.vectors)];
+        if self.has_few(panels, filters) {
+            // As many lanes of a vector as have a column, if they are few.
+            let left = e.binary(arith::REMSI, panel.count, e.index(width));
+            let is_few = e.compare(SLE, left, e.index(FEW));
+            let left = e.op(arith::SELECT, &[is_few, left, e.index(0)], left.r#type());
+            end = e.binary(arith::SUBI, panel.count, left);
+            ranges.push((whole, end, 1));
+            ranges.push((end, panel.count, 0));
+        } else {
+            ranges.push((whole, end, 1));
+        }
         for (from, to, vectors) in ranges {
-            let step = vectors * width;
+            let step = vectors.max(1) * width;
             let Ok(_) = e.for_each::<Infallible>((from, to, step), &[], |e, column, _| {
-                let rest = (vectors == 1).then(|| e.binary(arith::SUBI, panel.count, column));
+                let rest = (vectors < 2).then(|| e.binary(arith::SUBI, panel.count, column));
                 self.product(e, panels, panel, filters, channels, (column, vectors, rest));
                 Ok(vec![])
             });
         }
+    }
+
+    /// Whether a few columns are computed with filters in lanes: where these are adjacent, half a vector of them.
+    fn has_few(&self, panels: &Panels, (_, _, is_packed): (Value<'c, 'a>, i64, bool)) -> bool {
+        let depths = [panels.block, panels.channels].map(|channels| channels * panels.taps);
+        is_packed
+            && panels.in_place.is_none()
+            && depths.iter().all(|depth| depth % STEPS == 0)
+            && 2 * panels.rows == self.lanes.count()
+    }
+
+    /// The sums of a few columns from one on in a block of channels, by filter: columns with filters in lanes, which are then
+    /// exchanged.
+    fn few(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        (first, depth): (Value<'c, 'a>, Value<'c, 'a>),
+        (copied, column): (Buffer<'c, 'a>, Value<'c, 'a>),
+        count: Value<'c, 'a>,
+    ) -> Vec<Value<'c, 'a>> {
+        let filters = self.operands[self.broadcast().operand].1;
+        let lanes = Lanes::Vector(panels.rows);
+        let zero = e.zero(e.f32(), lanes);
+        // So many columns, with sums of their own for each of so many steps: their products are independent.
+        let sums_of = |e: Emit<'c, 'a>, columns: i64, steps: i64| {
+            let zeros = vec![zero; (columns * steps) as usize];
+            let bounds = (e.index(0), depth, steps);
+            let Ok(sums) = e.for_each::<Infallible>(bounds, &zeros, |e, k, sums| {
+                let mut next = vec![];
+                for step in 0..steps {
+                    let k = e.offset(k, step);
+                    let place = e.add(first, e.scale(k, panels.rows));
+                    let factors = e.load_lanes(filters, place, lanes, None);
+                    let at = e.add(e.scale(k, panels.stride()), column);
+                    for number in 0..columns {
+                        let element = e.splat(e.load(copied, e.offset(at, number)), lanes);
+                        let sum = sums[next.len()];
+                        next.push(e.op(math::FMA, &[factors, element, sum], sum.r#type()));
+                    }
+                }
+                Ok(next)
+            });
+            let sum = |column: i64| {
+                let own = if column < columns { &sums[column as usize..] } else { &[] };
+                let steps = own.iter().step_by(columns as usize).copied();
+                steps.reduce(|x, y| e.binary(arith::ADDF, x, y)).unwrap_or(zero)
+            };
+            Ok::<_, Infallible>((0..FEW).map(sum).collect())
+        };
+        let is_one = e.compare(0, count, e.index(1));
+        let types = vec![lanes.of(e.f32()); FEW as usize];
+        let one = |e: Emit<'c, 'a>| sums_of(e, 1, STEPS);
+        let Ok(columns) = e.if_else(is_one, &types, one, |e| sums_of(e, FEW, 2));
+        // Pairs of columns of each filter, then all of them.
+        let pairs: Vec<i64> =
+            (0..2 * panels.rows).map(|lane| lane / 2 + lane % 2 * panels.rows).collect();
+        let wide = self.lanes.of(e.f32());
+        let pairs =
+            [0, 2].map(|first| e.shuffle_to(columns[first], columns[first + 1], &pairs, wide));
+        let of_filter = |filter: i64| {
+            let pick = |lane: i64| 2 * filter + lane % 2 + lane / 2 % 2 * 2 * panels.rows;
+            e.shuffle(pairs[0], pairs[1], &(0..self.lanes.count()).map(pick).collect::<Vec<_>>())
+        };
+        (0..panels.rows).map(of_filter).collect()
     }
 
     /// Copies the elements of some channels to the panel, one line of the image after the other.
@@ -358,7 +458,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         });
     }
 
-    /// Adds the products of some channels to the tile of a strip of filters.
+    /// Adds the products of some channels to the tile of a strip of filters; without vectors, to that of a few columns.
     fn product(
         &self,
         e: Emit<'c, 'a>,
@@ -370,6 +470,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     ) {
         let Some(copied) = self.packed else { return };
         let width = self.lanes.count();
+        let (is_few, vectors) = (vectors == 0, vectors.max(1));
         let filter = e.scale(strip, panels.rows);
         let place = self.place(e, &[panel.at, &[filter]].concat(), 0);
         let place = e.add(e.binary(arith::MULI, place, panel.positions), panel.first);
@@ -396,7 +497,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             e.load_lanes(self.result, *place, self.lanes, started[number % vectors as usize])
         });
         let sums: Vec<_> = sums.collect();
-        let filters = self.operands[self.tiles.broadcast.operand].1;
+        let filters = self.operands[self.broadcast().operand].1;
         let all = panels.channels * panels.taps;
         // The distance between rows, and between elements of a row.
         let (first, across, along) = match is_packed {
@@ -407,11 +508,25 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             }
             false => (e.add(e.scale(filter, all), e.scale(channel, panels.taps)), all, 1),
         };
-        let depth = (e.index(0), e.scale(channels, panels.taps), 1);
-        let Ok(sums) = e.for_each::<Infallible>(depth, &sums, |e, k, sums| {
-            let at = e.add(e.scale(k, panels.stride()), column);
-            let load =
-                |vector: i64| e.load_lanes(copied, e.offset(at, vector * width), self.lanes, None);
+        let depth = e.scale(channels, panels.taps);
+        // What is multiplied: a vector of the panel, or of the operand.
+        let in_place = panels.in_place.map(|axis| {
+            let Load { operand, at } = &self.tiles.vector;
+            let loops = [panel.at, &[e.index(0), e.add(panel.first, column), e.index(0)]].concat();
+            let place = self.body(e, &loops).place(e, *operand, at);
+            (self.operands[*operand].1, place, self.axis_distance(e, *operand, axis))
+        });
+        let accumulate = |e: Emit<'c, 'a>, k: Value<'c, 'a>, sums: &[Value<'c, 'a>]| {
+            let load = |vector: i64| match in_place {
+                None => {
+                    let at = e.add(e.scale(k, panels.stride()), column);
+                    e.load_lanes(copied, e.offset(at, vector * width), self.lanes, None)
+                }
+                Some((operand, first, distance)) => {
+                    let at = e.add(first, e.binary(arith::MULI, k, distance));
+                    e.load_lanes(operand, e.offset(at, vector * width), self.lanes, live)
+                }
+            };
             let values: Vec<_> = (0..vectors).map(load).collect();
             let place = e.add(first, e.scale(k, along));
             if is_packed {
@@ -426,8 +541,15 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     next.push(e.op(math::FMA, &[factor, *value, sum], sum.r#type()));
                 }
             }
-            Ok(next)
-        });
+            Ok::<_, Infallible>(next)
+        };
+        let sums = if is_few {
+            let own = self.few(e, panels, (first, depth), (copied, column), count);
+            sums.iter().zip(own).map(|(sum, own)| e.binary(arith::ADDF, *sum, own)).collect()
+        } else {
+            let Ok(sums) = e.for_each((e.index(0), depth, 1), &sums, accumulate);
+            sums
+        };
         let finished = |e: Emit<'c, 'a>| {
             let rows = sums.chunks(vectors as usize).zip(places.chunks(vectors as usize));
             let rows = (0..).zip(rows).flat_map(|(row, (sums, places))| {

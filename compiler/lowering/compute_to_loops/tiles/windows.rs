@@ -1,25 +1,24 @@
 //! Sums over windows of one channel, as depthwise convolutions.
 //!
 //! A tile is several rows of the result. Each vector of an input row is loaded once for each column of a filter, and added to all
-//! rows of the tile whose windows it is in.
+//! rows of the tile whose windows it is in. Elements outside of an image are masked.
 use super::{Load, SGE, SLE, Tile, Tiles, ULT, Writer, bound, coefficient, epilogue::Vector};
-use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
-use crate::lowering::compute_to_loops::expression::{depends_on, loop_number};
-use crate::lowering::linalg_to_vector::split::{Extent, Units};
-use irc_mlir::ops::{arith, math, memref};
-use irc_mlir::{Type as MlirType, Value, ValueLike, melior::ir::r#type::MemRefType};
-use irc_tl::{Compute, Dim, Scalar};
-use std::convert::Infallible;
+use crate::kernel::emit::{Emit, Lanes, Prefetch};
+use crate::lowering::compute_to_loops::expression::depends_on;
+use crate::lowering::linalg_to_vector::{body::extremum, split::Units};
+use irc_mlir::ops::{arith, math, vector};
+use irc_mlir::{Value, ValueLike};
+use irc_tl::{Binary, Combine, Compute, DType, Dim, Number, Scalar};
+use std::{collections::BTreeMap, convert::Infallible};
 
-/// The rows and vectors of a tile.
-pub(super) const ROWS: i64 = 4;
-pub(super) const VECTORS: i64 = 2;
+/// The rows and vectors of a tile: as many sums as it takes to keep two multipliers busy, in as many vectors as there are
+/// registers for.
+pub(super) fn shape(lanes: Lanes) -> (i64, i64) {
+    if lanes.count() >= 16 { (7, 1) } else { (4, 2) }
+}
 
-/// The maximum number of elements of a channel that is copied whole.
-const SMALL: i64 = 2048;
-
-/// The elements of a cache line.
-const ELEMENTS_OF_LINE: usize = 16;
+/// The bytes of a cache line.
+const LINE: usize = 64;
 
 /// The maximum number of elements of a window.
 const LARGEST: i64 = 49;
@@ -39,6 +38,8 @@ pub(super) struct Windows {
     taps: [Taps; 2],
     /// The number of rows of the operand, if the window may reach beyond them.
     bound: Option<Scalar>,
+    /// Whether windows begin at odd columns, where they begin at every second one.
+    is_odd: bool,
 }
 
 /// A loop of the reduction over rows or columns of a window.
@@ -54,6 +55,24 @@ impl Taps {
     /// The distance of the last one from the first one.
     fn reach(self) -> i64 {
         (self.count - 1) * self.distance
+    }
+}
+
+/// An index at the first iterations of all loops, if it is known.
+fn first_of(index: &Scalar) -> Option<i64> {
+    match index {
+        Scalar::Loop(_) => Some(0),
+        Scalar::Int(value, _) => Some(*value),
+        Scalar::Binary(function, x, y) => {
+            let (x, y) = (first_of(x)?, first_of(y)?);
+            match function {
+                Binary::Add => x.checked_add(y),
+                Binary::Sub => x.checked_sub(y),
+                Binary::Mul => x.checked_mul(y),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }
 
@@ -86,7 +105,7 @@ impl Windows {
             && taps[0].loop_ != taps[1].loop_
             && all <= Some(LARGEST);
         let is_plain = taps.iter().all(|taps| taps.reach() <= WIDEST)
-            && !tiles.broadcast.depends_on(row)
+            && !tiles.broadcast.as_ref().is_some_and(|broadcast| broadcast.depends_on(row))
             && !depends_on(innermost, row)
             && (1..=2).contains(&stride)
             && tiles.step > 0
@@ -95,7 +114,8 @@ impl Windows {
             return None;
         }
         let bound = bound(&tiles.guards, &others[axis])?;
-        Some(Self { row, axis, stride, taps, bound })
+        let is_odd = first_of(innermost).is_some_and(|first| first % 2 != 0);
+        Some(Self { row, axis, stride, taps, bound, is_odd })
     }
 }
 
@@ -108,37 +128,33 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         at: &mut [Value<'c, 'a>],
         units: Option<Units<'c, 'a>>,
     ) {
+        let (rows, vectors) = shape(self.lanes);
         let end = self.sizes.value(e, &self.dims[windows.row]);
+        at[windows.row + 1] = e.index(0);
         let (start, to) = match units {
             None => (e.index(0), end),
-            Some(units) => (e.scale(units.from, ROWS), e.min(e.scale(units.to, ROWS), end)),
+            Some(units) => (e.scale(units.from, rows), e.min(e.scale(units.to, rows), end)),
         };
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let width = self.lanes.count();
         // The last tile of several rows moves up, and that of several columns to the left: they compute some elements again, to
         // the same bits. Masked stores take long on some processors.
         let count = e.binary(arith::SUBI, to, start);
-        let is_tall = e.compare(SGE, count, e.index(ROWS));
+        let is_tall = e.compare(SGE, count, e.index(rows));
+        let has_few_outside = self.has_few_outside(e, windows, at);
+        let is_tall = e.binary(arith::ANDI, is_tall, has_few_outside);
         let end = e.op(arith::SELECT, &[is_tall, to, start], start.r#type());
-        let is_wide = e.compare(SGE, columns, e.index(VECTORS * width));
-        let either = |x, y| e.op(arith::SELECT, &[is_wide, x, y], columns.r#type());
-        let (wide, narrow) = (either(columns, e.index(0)), either(e.index(0), columns));
-        let channel_rows = [start, end];
-        at[windows.row] = start;
-        at[windows.row + 1] = e.index(0);
-        let (size, line) = self.copied_lines(e, windows, e.binary(arith::SUBI, end, start));
-        let is_small = e.compare(SLE, size, e.index(SMALL));
-        let is_small = e.binary(arith::ANDI, is_small, is_tall);
-        let copy = |e: Emit<'c, 'a>| {
-            let lines = e.binary(arith::DIVUI, size, line);
-            self.copy_channel(e, windows, at, (lines, line));
-            Ok::<_, Infallible>(vec![])
+        let tall = match vectors {
+            1 => vec![(1, columns)],
+            _ => {
+                let is_wide = e.compare(SGE, columns, e.index(vectors * width));
+                let either = |x, y| e.op(arith::SELECT, &[is_wide, x, y], columns.r#type());
+                let none = e.index(0);
+                vec![(vectors, either(columns, none)), (1, either(none, columns))]
+            }
         };
-        let Ok(_) = e.if_else(is_small, &[], copy, |_| Ok(vec![]));
-        let channel = Channel { is_copied: is_small, line, start };
-        let tall = [(VECTORS, wide), (1, narrow)];
-        self.tiles_of(e, windows, at, (channel_rows, ROWS), &tall, Some(channel));
-        self.tiles_of(e, windows, at, ([end, to], 1), &[(1, columns)], None);
+        self.tiles_of(e, windows, at, ([start, end], rows), &tall);
+        self.tiles_of(e, windows, at, ([end, to], 1), &[(1, columns)]);
     }
 
     /// The tiles of so many rows of a range of rows, by their vectors, each to its last column.
@@ -149,7 +165,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         at: &mut [Value<'c, 'a>],
         ([start, to], rows): Range<'c, 'a>,
         columns_of: &[(i64, Value<'c, 'a>)],
-        channel: Option<Channel<'c, 'a>>,
     ) {
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let width = self.lanes.count();
@@ -162,63 +177,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     let last = e.offset(columns, -vectors * width);
                     at[windows.row + 1] = e.max(e.min(column, last), e.index(0));
                     let rest = (vectors == 1).then_some(columns);
-                    self.window(e, windows, &Tile { at, rows, vectors, rest }, channel);
+                    self.window(e, windows, &Tile { at, rows, vectors, rest });
                     Ok(vec![])
                 });
             }
             at[windows.row + 1] = e.index(0);
             let first = self.place(e, at, 0);
             self.finish(e, &at[..windows.row], (first, e.scale(columns, rows)));
-            Ok(vec![])
-        });
-    }
-
-    /// The elements of what so many rows of a channel read, copied with zeros around it, and of a line of it.
-    fn copied_lines(
-        &self,
-        e: Emit<'c, 'a>,
-        windows: &Windows,
-        rows: Value<'c, 'a>,
-    ) -> (Value<'c, 'a>, Value<'c, 'a>) {
-        let (width, step) = (self.lanes.count(), self.tiles.step);
-        let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
-        let line = e.scale(e.max(columns, e.index(width)), step);
-        let line = Extent::Passed(e.offset(line, windows.taps[1].reach())).groups(e, width);
-        let line = line.times(e, width).value(e);
-        let lines = e.offset(e.scale(rows, windows.stride), windows.lines(1) - windows.stride);
-        (e.binary(arith::MULI, lines, line), line)
-    }
-
-    /// Copies so many lines of a channel, from those of the tile at `at` on.
-    fn copy_channel(
-        &self,
-        e: Emit<'c, 'a>,
-        windows: &Windows,
-        at: &[Value<'c, 'a>],
-        (lines, length): (Value<'c, 'a>, Value<'c, 'a>),
-    ) {
-        let buffer = self.copies();
-        let tile = Tile { at, rows: 1, vectors: 1, rest: None };
-        let edges = self.edges(e, windows, &tile);
-        let (place, distance) = self.source(e, windows, &tile);
-        let columns = edges.columns.map(|wide| e.op(arith::TRUNCI, &[wide], e.int(32)));
-        let Ok(_) = e.for_each::<Infallible>((e.index(0), lines, 1), &[], |e, line, _| {
-            let is_row = edges.has_row(e, loop_number(e, line));
-            let is_row = e.splat(is_row, self.lanes);
-            let from = e.add(place, e.binary(arith::MULI, distance, line));
-            let to = e.binary(arith::MULI, length, line);
-            let vectors = (e.index(0), length, self.lanes.count());
-            let Ok(_) = e.for_each::<Infallible>(vectors, &[], |e, vector, _| {
-                let moved = e.op(arith::INDEX_CAST, &[vector], e.int(32));
-                let [first, size] = columns;
-                let mask = self.mask(e, [e.binary(arith::ADDI, first, moved), size], 0);
-                let mask = Some(e.binary(arith::ANDI, mask, is_row));
-                let from = e.add(from, vector);
-                let operand = self.operands[self.tiles.vector.operand].1;
-                let value = e.load_lanes(operand, from, self.lanes, mask);
-                e.store(value, buffer, e.add(to, vector), self.lanes, None);
-                Ok(vec![])
-            });
             Ok(vec![])
         });
     }
@@ -243,49 +208,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         (place, self.axis_distance(e, *operand, windows.axis))
     }
 
-    /// The memory for copies of what tiles read.
-    fn copies(&self) -> Buffer<'c, 'a> {
-        let Some(buffer) = self.packed else {
-            unreachable!("windows have memory for copies of what they read")
-        };
-        buffer
-    }
-
-    /// A tile; of a channel that may be copied.
-    fn window(
-        &self,
-        e: Emit<'c, 'a>,
-        windows: &Windows,
-        tile: &Tile<'_, 'c, 'a>,
-        channel: Option<Channel<'c, 'a>>,
-    ) {
-        let operand = self.operands[self.tiles.vector.operand].1;
-        let any = any_size(operand.element);
-        let types = [any, MlirType::index(e.context), MlirType::index(e.context)];
+    /// A tile.
+    fn window(&self, e: Emit<'c, 'a>, windows: &Windows, tile: &Tile<'_, 'c, 'a>) {
         let edges = self.edges(e, windows, tile);
-        let at_edge =
-            |e: Emit<'c, 'a>| Ok::<_, Infallible>(self.copied(e, windows, tile, &edges).to_vec());
-        let in_place = |e: Emit<'c, 'a>| {
-            let (place, line) = self.source(e, windows, tile);
-            Ok(vec![e.op(memref::CAST, &[operand.memref], any), place, line])
-        };
-        let Ok(source) = match channel {
-            None => at_edge(e),
-            Some(channel) => {
-                let of_channel = |e: Emit<'c, 'a>| {
-                    let place = channel.first(e, windows, tile, self.tiles.step);
-                    Ok(vec![e.op(memref::CAST, &[self.copies().memref], any), place, channel.line])
-                };
-                e.if_else(channel.is_copied, &types, of_channel, |e| {
-                    self.prefetch_lines(e, windows, tile);
-                    let is_inside = self.is_inside(e, windows, tile, &edges);
-                    e.if_else(is_inside, &types, in_place, at_edge)
-                })
-            }
-        };
-        let [memref, place, line] = source[..] else { unreachable!("a source has three parts") };
-        let source = Source { buffer: Buffer { memref, ..operand }, place, line };
-        let sums = self.window_sums(e, windows, tile, source);
+        if tile.rows > 1 {
+            self.prefetch_lines(e, windows, tile);
+        }
+        let sums = self.window_sums_at(e, windows, tile, &edges);
         let sums = self.in_order(e, sums);
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let first = self.place(e, tile.at, 0);
@@ -327,6 +256,35 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let Ok(_) = e.if_else(is_whole, &[], |e| store(e, tile.rows), partly);
     }
 
+    /// The sums of a tile, without masks inside of the image where these take as long as branches.
+    fn window_sums_at(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        edges: &Edges<'c, 'a>,
+    ) -> Vec<Value<'c, 'a>> {
+        if self.lanes.count() >= MIN_MASKED || tile.rows == 1 {
+            return self.window_sums(e, windows, tile, Some(edges));
+        }
+        let Edges { rows, columns } = *edges;
+        let reach = tile.vectors * self.lanes.count() * self.tiles.step + windows.taps[1].reach();
+        let wide = columns.map(|narrow| e.op(arith::EXTSI, &[narrow], e.int(64)));
+        let in_columns = is_inside(e, wide, reach);
+        let inside = match rows {
+            None => in_columns,
+            Some(rows) => {
+                let in_rows = is_inside(e, rows, windows.lines(tile.rows));
+                e.binary(arith::ANDI, in_columns, in_rows)
+            }
+        };
+        let types = vec![self.lanes.of(e.f32()); (tile.rows * tile.vectors) as usize];
+        let sums =
+            |e: Emit<'c, 'a>, edges| Ok::<_, Infallible>(self.window_sums(e, windows, tile, edges));
+        let Ok(sums) = e.if_else(inside, &types, |e| sums(e, None), |e| sums(e, Some(edges)));
+        sums
+    }
+
     /// Prefetches what the tile below reads, unless this tile reads it too.
     fn prefetch_lines(&self, e: Emit<'c, 'a>, windows: &Windows, tile: &Tile<'_, 'c, 'a>) {
         let (place, distance) = self.source(e, windows, tile);
@@ -334,12 +292,37 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let columns = tile.vectors * self.lanes.count() * self.tiles.step;
         for line in first..first + tile.rows * windows.stride {
             let place = e.add(place, e.scale(distance, line));
-            for column in (0..columns).step_by(ELEMENTS_OF_LINE) {
+            for column in (0..columns).step_by(LINE / self.tiles.dtype.bits() as usize * 8) {
                 let place = e.offset(place, column);
                 let operand = self.operands[self.tiles.vector.operand].1;
                 e.prefetch(operand, place, Prefetch::Read);
             }
         }
+    }
+
+    /// Whether no windows of an image reach further beyond its first and last rows than [`Windows::outside`].
+    fn has_few_outside(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        at: &[Value<'c, 'a>],
+    ) -> Value<'c, 'a> {
+        let mut at = at.to_vec();
+        let mut rows_at = |row: Value<'c, 'a>| {
+            at[windows.row] = row;
+            self.edges(e, windows, &Tile { at: &at, rows: 1, vectors: 1, rest: None }).rows
+        };
+        let last = e.offset(self.sizes.value(e, &self.dims[windows.row]), -1);
+        let (Some([top, _]), Some([first, size])) = (rows_at(e.index(0)), rows_at(last)) else {
+            return e.integer(1, 1, Lanes::Scalar);
+        };
+        let offset =
+            |value, by: i64| e.binary(arith::ADDI, value, e.integer(by, 64, Lanes::Scalar));
+        let zero = e.integer(0, 64, Lanes::Scalar);
+        let end = offset(first, windows.lines(1) - windows.outside());
+        let conditions =
+            [e.compare(SGE, offset(top, windows.outside()), zero), e.compare(SLE, end, size)];
+        e.binary(arith::ANDI, conditions[0], conditions[1])
     }
 
     /// Where the operand of a tile begins and ends.
@@ -356,121 +339,135 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             };
             [first, size]
         });
-        Edges { rows, columns }
+        let columns = columns.map(|wide| e.op(arith::TRUNCI, &[wide], e.int(32)));
+        Edges { rows: windows.bound.is_some().then_some(rows), columns }
     }
 
-    /// Whether a tile reads no element outside of the operand, nor past the last column of the result.
-    fn is_inside(
-        &self,
-        e: Emit<'c, 'a>,
-        windows: &Windows,
-        tile: &Tile<'_, 'c, 'a>,
-        edges: &Edges<'c, 'a>,
-    ) -> Value<'c, 'a> {
-        let zero = e.integer(0, 64, Lanes::Scalar);
-        let columns = tile.vectors * self.lanes.count() * self.tiles.step;
-        let columns = columns + windows.taps[1].reach();
-        let mut axes = vec![(edges.columns, columns)];
-        if windows.bound.is_some() {
-            axes.push((edges.rows, windows.lines(tile.rows)));
-        }
-        let inside = axes.into_iter().flat_map(|([first, size], count)| {
-            let last = e.binary(arith::ADDI, first, e.integer(count, 64, Lanes::Scalar));
-            [e.compare(SGE, first, zero), e.compare(SLE, last, size)]
-        });
-        inside
-            .reduce(|x, y| e.binary(arith::ANDI, x, y))
-            .unwrap_or_else(|| e.integer(1, 1, Lanes::Scalar))
-    }
-
-    /// Copies what a tile reads, with zeros outside of the operand, to memory whose lines are [`Windows::line`] apart; returns
-    /// the parts of its [`Source`].
-    fn copied(
-        &self,
-        e: Emit<'c, 'a>,
-        windows: &Windows,
-        tile: &Tile<'_, 'c, 'a>,
-        edges: &Edges<'c, 'a>,
-    ) -> [Value<'c, 'a>; 3] {
-        let (buffer, width) = (self.copies(), self.lanes.count());
-        let (place, distance) = self.source(e, windows, tile);
-        let operand = self.operands[self.tiles.vector.operand].1;
-        let columns = edges.columns.map(|wide| e.op(arith::TRUNCI, &[wide], e.int(32)));
-        let vectors = windows.vectors(self.tiles.step, tile.vectors, width);
-        let masks = (0..vectors).map(|vector| self.mask(e, columns, vector * width));
-        let masks: Vec<_> = masks.collect();
-        for line in windows.lines_of(tile.rows) {
-            let is_row = edges.has_row(e, e.integer(line, 64, Lanes::Scalar));
-            let is_row = e.splat(is_row, self.lanes);
-            let from = e.add(place, e.scale(distance, line));
-            let to = line * windows.line(self.tiles.step, self.vectors, width);
-            for (vector, mask) in (0..).zip(&masks) {
-                let mask = Some(e.binary(arith::ANDI, *mask, is_row));
-                let from = e.offset(from, vector * width);
-                let value = e.load_lanes(operand, from, self.lanes, mask);
-                e.store(value, buffer, e.index(to + vector * width), self.lanes, None);
-            }
-        }
-        let line = e.index(windows.line(self.tiles.step, self.vectors, width));
-        let memref = e.op(memref::CAST, &[buffer.memref], any_size(buffer.element));
-        [memref, e.index(0), line]
-    }
-
-    /// The sums of a tile. With a step of 2, their lanes are in the order of [`evens`].
+    /// The sums of a tile; without edges, of one inside of the image. With a step of 2, their lanes are in the order of [`of_order`].
     fn window_sums(
         &self,
         e: Emit<'c, 'a>,
         windows: &Windows,
         tile: &Tile<'_, 'c, 'a>,
-        source: Source<'c, 'a>,
+        edges: Option<&Edges<'c, 'a>>,
     ) -> Vec<Value<'c, 'a>> {
-        let [row_taps, column_taps] = windows.taps;
+        let column_taps = windows.taps[1];
+        let (place, distance) = self.source(e, windows, tile);
+        let operand = self.operands[self.tiles.vector.operand].1;
+        let inside = windows.outside()..windows.lines(tile.rows) - windows.outside();
+        let lines = windows.lines_of(tile.rows).into_iter().map(|line| Read {
+            line,
+            place: e.add(place, e.scale(distance, line)),
+            columns: match tile.rows > 1 && inside.contains(&line) {
+                true => None,
+                false => edges.and_then(|edges| edges.columns_of(e, line)),
+            },
+        });
+        let lines: Vec<Read> = lines.collect();
         let (width, step) = (self.lanes.count(), self.tiles.step);
-        let zeros = vec![e.zero(e.f32(), self.lanes); (tile.rows * tile.vectors) as usize];
-        let mut loops = self.first_loops(e, tile);
-        let all = (e.index(0), e.index(column_taps.count), 1);
-        let Ok(sums) = e.for_each::<Infallible>(all, &zeros, |e, tap, sums| {
-            let mut sums = sums.to_vec();
-            if let Some(loop_) = column_taps.loop_ {
-                loops[loop_] = tap;
-            }
-            let factors: Vec<Value> = (0..row_taps.count)
-                .map(|row_tap| {
-                    let mut loops = loops.clone();
-                    if let Some(loop_) = row_taps.loop_ {
-                        loops[loop_] = e.index(row_tap);
-                    }
-                    let factor = &self.tiles.broadcast;
-                    let place = self.body(e, &loops).place(e, factor.operand, &factor.at);
-                    e.splat(e.load(self.operands[factor.operand].1, place), self.lanes)
+        let outside = match self.tiles.combine.neutral(self.tiles.dtype) {
+            Number::Float(neutral) => e.float(neutral, e.f32(), self.lanes),
+            Number::Int(neutral) => e.integer(i64::from(neutral as i8), 8, self.lanes),
+        };
+        let mut sums = vec![outside; (tile.rows * tile.vectors) as usize];
+        let factors = self.factors(e, windows, tile);
+        let mut masks = BTreeMap::new();
+        for (read, at) in lines.iter().flat_map(|read| (0..tile.vectors).map(move |at| (read, at)))
+        {
+            let mut loaded = BTreeMap::new();
+            let mut load = |place: i64| {
+                let place = at * step * width + place;
+                *loaded.entry(place).or_insert_with(|| {
+                    let at = e.offset(read.place, place);
+                    let Some(Edges { columns: [first, columns], .. }) = edges else {
+                        return e.load_lanes(operand, at, self.lanes, None);
+                    };
+                    let mask = match read.columns {
+                        Some(columns) => self.mask(e, [*first, columns], place),
+                        None => *masks
+                            .entry(place)
+                            .or_insert_with(|| self.mask(e, [*first, *columns], place)),
+                    };
+                    let operands = [operand.memref, at, mask, outside];
+                    e.op(vector::MASKEDLOAD, &operands, outside.r#type())
                 })
-                .collect();
-            let place = e.add(source.place, e.scale(tap, column_taps.distance));
-            for vector in 0..tile.vectors {
-                for number in windows.lines_of(tile.rows) {
-                    let place = e.add(place, e.scale(source.line, number));
-                    let loads = (0..step).map(|load| {
-                        let place = e.offset(place, (vector * step + load) * width);
-                        e.load_lanes(source.buffer, place, self.lanes, None)
-                    });
-                    let value = evens(e, &loads.collect::<Vec<_>>(), self.lanes);
-                    for row in 0..tile.rows {
-                        if let Some(tap) = windows.tap(number, row) {
-                            let sum = &mut sums[(row * tile.vectors + vector) as usize];
-                            let factors = [factors[tap as usize], value, *sum];
-                            *sum = e.op(math::FMA, &factors, sum.r#type());
-                        }
+            };
+            for tap in 0..column_taps.count {
+                let place = tap * column_taps.distance;
+                // Even and odd elements are of the same two vectors.
+                let value = match step {
+                    1 => load(place),
+                    _ => {
+                        let odd = (place + i64::from(windows.is_odd)) % 2;
+                        let [low, high] = [0, width].map(|half| load(place - odd + half));
+                        e.shuffle(low, high, &of_order(self.lanes, odd))
+                    }
+                };
+                for row in 0..tile.rows {
+                    if let Some(above) = windows.tap(read.line, row) {
+                        let sum = &mut sums[(row * tile.vectors + at) as usize];
+                        let factor = factors.get((above * column_taps.count + tap) as usize);
+                        *sum = self.combined(e, *sum, value, factor.copied());
                     }
                 }
             }
-            Ok(sums)
-        });
+        }
         sums
+    }
+
+    /// What has been combined, with another element, or its product with a factor.
+    fn combined(
+        &self,
+        e: Emit<'c, 'a>,
+        sum: Value<'c, 'a>,
+        value: Value<'c, 'a>,
+        factor: Option<Value<'c, 'a>>,
+    ) -> Value<'c, 'a> {
+        let integers = match (self.tiles.combine, self.tiles.dtype) {
+            (Combine::Max, DType::U8) => Some(arith::MAXUI),
+            (Combine::Max, DType::I8) => Some(arith::MAXSI),
+            (_, DType::U8) => Some(arith::MINUI),
+            (_, DType::I8) => Some(arith::MINSI),
+            _ => None,
+        };
+        if let Some(function) = integers {
+            return e.binary(function, sum, value);
+        }
+        match (self.tiles.combine, factor) {
+            (_, Some(factor)) => e.op(math::FMA, &[factor, value, sum], sum.r#type()),
+            (Combine::Max, None) => extremum(e, true, [sum, value], e.f32(), self.lanes),
+            (Combine::Min, None) => extremum(e, false, [sum, value], e.f32(), self.lanes),
+            (Combine::Sum | Combine::Product, None) => e.binary(arith::ADDF, sum, value),
+        }
+    }
+
+    /// The factors of a window, each in all lanes, row after row; none of a pool.
+    fn factors(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+    ) -> Vec<Value<'c, 'a>> {
+        let [rows, columns] = windows.taps;
+        let Some(Load { operand, at }) = &self.tiles.broadcast else { return vec![] };
+        let mut loops = self.first_loops(e, tile);
+        let taps =
+            (0..rows.count).flat_map(|row| (0..columns.count).map(move |column| [row, column]));
+        let factor = |tap: [i64; 2]| {
+            for (taps, at) in windows.taps.iter().zip(tap) {
+                if let Some(loop_) = taps.loop_ {
+                    loops[loop_] = e.index(at);
+                }
+            }
+            let place = self.body(e, &loops).place(e, *operand, at);
+            e.splat(e.load(self.operands[*operand].1, place), self.lanes)
+        };
+        taps.map(factor).collect()
     }
 
     /// Sums of [`Self::window_sums`] with their lanes in order.
     fn in_order(&self, e: Emit<'c, 'a>, sums: Vec<Value<'c, 'a>>) -> Vec<Value<'c, 'a>> {
-        let order = order_of_evens(self.lanes.count());
+        let order = order_of_evens(self.lanes);
         let count = order.len() as i64;
         let places = (0..count).map(|lane| order.iter().position(|other| *other == lane));
         let places: Vec<i64> = places.map(|place| place.unwrap_or(0) as i64).collect();
@@ -485,67 +482,60 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 /// A range of rows, and the rows of a tile of it.
 type Range<'c, 'a> = ([Value<'c, 'a>; 2], i64);
 
-/// What a tile reads: the operand, or a copy with zeros around it.
-#[derive(Clone, Copy)]
-struct Source<'c, 'a> {
-    buffer: Buffer<'c, 'a>,
-    /// The place of the first element.
+/// A line of the operand that a tile reads.
+struct Read<'c, 'a> {
+    /// Its number, from the first one on.
+    line: i64,
+    /// The place of the first element that is read.
     place: Value<'c, 'a>,
-    /// The distance of lines.
-    line: Value<'c, 'a>,
+    /// The number of its columns, if it may not exist: then 0.
+    columns: Option<Value<'c, 'a>>,
 }
 
-/// The part of the operand that all tiles of a channel read.
+/// Where the operand of a tile begins and ends: the rows, if it may end before them, and columns of the first element that it
+/// reads, and their numbers.
 #[derive(Clone, Copy)]
-struct Channel<'c, 'a> {
-    /// Whether it is copied, with zeros around it.
-    is_copied: Value<'c, 'a>,
-    /// The distance of the copied lines.
-    line: Value<'c, 'a>,
-    /// The first row of the result.
-    start: Value<'c, 'a>,
-}
-
-impl<'c: 'a, 'a> Channel<'c, 'a> {
-    /// The place in the copy of the first element that a tile reads.
-    fn first(
-        &self,
-        e: Emit<'c, 'a>,
-        windows: &Windows,
-        tile: &Tile<'_, 'c, 'a>,
-        step: i64,
-    ) -> Value<'c, 'a> {
-        let row = e.binary(arith::SUBI, tile.at[windows.row], self.start);
-        let line = e.binary(arith::MULI, self.line, e.scale(row, windows.stride));
-        e.add(line, e.scale(tile.at[windows.row + 1], step))
-    }
-}
-
-/// The type of a buffer of any number of elements.
-fn any_size<'c>(element: MlirType<'c>) -> MlirType<'c> {
-    MemRefType::new(element, &[i64::MIN], None, None).into()
-}
-
-/// Where the operand of a tile begins and ends: the rows and columns of the first element that it reads, and their numbers.
 struct Edges<'c, 'a> {
-    rows: [Value<'c, 'a>; 2],
+    rows: Option<[Value<'c, 'a>; 2]>,
     columns: [Value<'c, 'a>; 2],
 }
 
 impl<'c: 'a, 'a> Edges<'c, 'a> {
-    /// Whether the operand has a row, so many after the first.
-    fn has_row(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Value<'c, 'a> {
-        let [first, rows] = self.rows;
-        e.compare(ULT, e.binary(arith::ADDI, first, number), rows)
+    /// The columns of a line, so many after the first, if it may not exist.
+    fn columns_of(&self, e: Emit<'c, 'a>, line: i64) -> Option<Value<'c, 'a>> {
+        let ([first, rows], [_, columns]) = (self.rows?, self.columns);
+        let line = e.binary(arith::ADDI, first, e.integer(line, 64, Lanes::Scalar));
+        let zero = e.integer(0, 32, Lanes::Scalar);
+        let exists = e.compare(ULT, line, rows);
+        Some(e.op(arith::SELECT, &[exists, columns, zero], columns.r#type()))
     }
 }
+
+/// Whether so many elements from a first one on are among so many.
+fn is_inside<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    [first, size]: [Value<'c, 'a>; 2],
+    count: i64,
+) -> Value<'c, 'a> {
+    let last = e.binary(arith::ADDI, first, e.integer(count, 64, Lanes::Scalar));
+    let zero = e.integer(0, 64, Lanes::Scalar);
+    e.binary(arith::ANDI, e.compare(SGE, first, zero), e.compare(SLE, last, size))
+}
+
+/// The smallest vector that is loaded with a mask by one instruction.
+const MIN_MASKED: i64 = 8;
 
 /// Lanes that processors move together.
 const GROUP: i64 = 4;
 
-/// The numbers of the even elements of two vectors in each lane of [`evens`].
-fn order_of_evens(lanes: i64) -> Vec<i64> {
-    let group = GROUP.min(lanes);
+/// The maximum number of `f32` of a vector.
+pub(super) const MAX_FLOATS: i64 = 16;
+
+/// The numbers of the even elements of two vectors in each lane of [`of_order`].
+fn order_of_evens(lanes: Lanes) -> Vec<i64> {
+    let lanes = lanes.count();
+    // Bytes are permuted one by one.
+    let group = if lanes > MAX_FLOATS { lanes } else { GROUP.min(lanes) };
     let of = |lane: i64| {
         let (number, place) = (lane / group, lane % group);
         let vector = place / (group / 2);
@@ -554,12 +544,9 @@ fn order_of_evens(lanes: i64) -> Vec<i64> {
     (0..lanes).map(of).collect()
 }
 
-/// A vector, or the even elements of two, in an order that takes one instruction.
-fn evens<'c: 'a, 'a>(e: Emit<'c, 'a>, loads: &[Value<'c, 'a>], lanes: Lanes) -> Value<'c, 'a> {
-    let [first, second] = loads else { return loads[0] };
-    let even: Vec<i64> =
-        order_of_evens(lanes.count()).into_iter().map(|number| 2 * number).collect();
-    e.shuffle(*first, *second, &even)
+/// The numbers of the even elements of two vectors, or the odd ones, in an order that takes one instruction.
+fn of_order(lanes: Lanes, odd: i64) -> Vec<i64> {
+    order_of_evens(lanes).into_iter().map(|number| 2 * number + odd).collect()
 }
 
 impl Windows {
@@ -577,19 +564,9 @@ impl Windows {
         (0..self.lines(rows)).filter(is_read).collect()
     }
 
-    /// The elements of the copied operand of a tile.
-    pub(super) fn elements(&self, step: i64, lanes: i64) -> i64 {
-        SMALL.max(self.lines(ROWS) * self.line(step, VECTORS, lanes))
-    }
-
-    /// The elements of a line of the copied operand of a tile of so many vectors.
-    fn line(&self, step: i64, vectors: i64, lanes: i64) -> i64 {
-        self.vectors(step, vectors, lanes) * lanes
-    }
-
-    /// The vectors that hold what so many vectors of the result read of a line.
-    fn vectors(&self, step: i64, vectors: i64, lanes: i64) -> i64 {
-        step * vectors + (self.taps[1].reach() + lanes - 1) / lanes
+    /// The lines of a tile of several rows that may be above the operand, and below: half of those of a window.
+    fn outside(&self) -> i64 {
+        (self.taps[0].reach() + 1) / 2
     }
 
     /// The rows of the operand under so many rows of the result.

@@ -9,11 +9,9 @@ use crate::lowering::linalg_to_vector::winograd::algorithm::{
 };
 use irc_mlir::ops::arith;
 use irc_mlir::{Type as MlirType, Value, attr};
+use irc_packing::TILES;
 use irc_tl::{Compute, Dim, Scalar, Type};
 use std::convert::Infallible;
-
-/// Rows and columns of the result of a tile. Images are large, or their sums take little time.
-const TILE: i64 = 4;
 
 /// The smallest vector that holds one element of some chunks.
 const LANES: i64 = 8;
@@ -29,7 +27,12 @@ const FILTERS: usize = 1;
 /// How a nest is computed.
 pub(super) struct Winograd {
     blocks: Blocks,
+    /// With smaller tiles, for small images, if transformed filters are so large that they come from memory.
+    small: Option<Blocks>,
 }
+
+/// The bytes of transformed filters from which on they come from memory, which then limits images with few tiles.
+const LARGE: i64 = 4 << 20;
 
 impl Winograd {
     /// For a nest of panels, if its filters have 3 by 3 elements and move by one.
@@ -61,18 +64,25 @@ impl Winograd {
         let is_inside = is_of(bound(&tiles.guards, down)?.as_ref(), ROWS)
             && is_of(tiles.bound.as_ref(), COLUMNS);
         let sizes = [panels.channels, panels.filters];
-        (is_window && is_inside && lanes >= LANES)
-            .then(|| Self { blocks: Blocks::of(lanes, TILE, sizes, false) })
+        if !is_window || !is_inside || lanes < LANES {
+            return None;
+        }
+        let [large, small] = TILES;
+        let blocks = Blocks::of(lanes, large, sizes, false);
+        let is_large = 4 * blocks.packing(0).elements() >= LARGE;
+        Some(Self { blocks, small: is_large.then(|| Blocks::of(lanes, small, sizes, true)) })
     }
 
     /// The packing of the filters.
     pub(super) fn packing(&self, argument: usize) -> irc_packing::Winograd {
-        self.blocks.packing(argument)
+        let small_panel = self.small.map(|small| small.panel);
+        irc_packing::Winograd { small_panel, ..self.blocks.packing(argument) }
     }
 
     /// Bytes of the memory of a part.
     pub(super) fn part_bytes(&self) -> i64 {
-        4 * self.blocks.memory().iter().sum::<i64>()
+        let elements = |blocks: &Blocks| blocks.memory().iter().sum::<i64>();
+        4 * [&self.blocks].into_iter().chain(&self.small).map(elements).max().unwrap_or(0)
     }
 }
 
@@ -85,7 +95,42 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         part: Option<Part<'c, 'a>>,
         memory: Value<'c, 'a>,
     ) {
-        let blocks = &winograd.blocks;
+        let Winograd { blocks, small } = winograd;
+        let in_tiles = |e, blocks: &Blocks, from| {
+            self.in_tiles(e, (blocks, from), part, memory);
+            Ok::<_, Infallible>(vec![])
+        };
+        let Ok(_) = match small {
+            None => in_tiles(e, blocks, 0),
+            Some(small) => {
+                let is_small = self.is_small(e, [blocks, small]);
+                let from = blocks.packing(0).elements();
+                let of_small = |e| in_tiles(e, small, from);
+                e.if_else(is_small, &[], of_small, |e| in_tiles(e, blocks, 0))
+            }
+        };
+    }
+
+    /// Whether smaller tiles take less time: those of a vector take less than half the time of large ones, of which there
+    /// are then fewer than lanes, and the filters come from memory for each vector of smaller ones.
+    fn is_small(&self, e: Emit<'c, 'a>, blocks: [&Blocks; 2]) -> Value<'c, 'a> {
+        const SLT: i64 = 2;
+        let size = [ROWS, COLUMNS].map(|loop_| self.extent(e, &self.dims[loop_]));
+        let vectors = |blocks: &Blocks, times| {
+            Image::of(e, blocks, size).vectors_of_tiles(e).times(e, times).value(e)
+        };
+        let (large, small) = (vectors(blocks[0], 5), vectors(blocks[1], 4));
+        e.compare(SLT, small, e.offset(large, 4))
+    }
+
+    /// Emits the nest, or a part of it, in tiles whose filters are after so many others.
+    fn in_tiles(
+        &self,
+        e: Emit<'c, 'a>,
+        (blocks, filters_from): (&Blocks, i64),
+        part: Option<Part<'c, 'a>>,
+        memory: Value<'c, 'a>,
+    ) {
         let [images, height, width] =
             [IMAGES, ROWS, COLUMNS].map(|loop_| self.extent(e, &self.dims[loop_]));
         let image = Image::of(e, blocks, [height, width]);
@@ -95,22 +140,23 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             offset += 4 * elements;
             view
         });
-        let filters = self.operands[self.tiles.broadcast.operand].1;
-        let memory = Memory { filters, parts };
+        let filters = self.operands[self.broadcast().operand].1;
+        let memory = Memory { filters, filters_from, parts };
         let units = part.map(|[part, parts]| {
             let all = Extent::product(e, &[images, image.units(e, blocks)]);
             Units::of_part(e, all, part, parts)
         });
-        let mut open = self.open_image(e);
+        let mut open = self.open_image(e, blocks.tile);
         let Ok(()) = algorithm::emit(e, (blocks, &image, &memory), &mut open, images, units);
     }
 
-    fn open_image(&self, e: Emit<'c, 'a>) -> OpenImage<'_, 'c, 'a> {
+    fn open_image(&self, e: Emit<'c, 'a>, tile: i64) -> OpenImage<'_, 'c, 'a> {
         let (ty, buffer) = self.operands[self.tiles.vector.operand];
         let size = |dims: &[Dim]| self.sizes.value(e, &Dim::product(dims));
-        let masks = READS * VECTORS * CHUNKS * self.lanes.count();
+        let masks = reads(tile) * vectors(tile) * CHUNKS * self.lanes.count();
         OpenImage {
             writer: self,
+            tile,
             buffer,
             height: size(&ty.dims[ROWS..COLUMNS]),
             width: size(&ty.dims[COLUMNS..]),
@@ -121,13 +167,22 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 }
 
-/// Rows and columns of the operand that a tile reads, and the vectors of a row.
-const READS: i64 = TILE + 2;
-const VECTORS: i64 = (READS + TILE - 1) / TILE;
+/// The rows and columns of the operand that a tile reads.
+fn reads(tile: i64) -> i64 {
+    tile + 2
+}
+
+/// The vectors that are read of each row of a chunk, and the columns from one to the next.
+fn vectors(tile: i64) -> i64 {
+    tile / 2
+}
+const BETWEEN_VECTORS: i64 = 4;
 
 /// An operand of open size, with zeros around it that are not in memory.
 struct OpenImage<'w, 'c, 'a> {
     writer: &'w Writer<'w, 'c, 'a>,
+    /// Rows and columns of the result of a tile.
+    tile: i64,
     buffer: Buffer<'c, 'a>,
     /// Its rows and columns, and elements of a channel.
     height: Value<'c, 'a>,
@@ -143,7 +198,8 @@ struct OpenImage<'w, 'c, 'a> {
 impl<'c: 'a, 'a> OpenImage<'_, 'c, 'a> {
     /// Where the mask of a vector is.
     fn mask(&self, chunk: usize, down: i64, across: i64) -> i64 {
-        let vector = (chunk as i64 * READS + down) * VECTORS + across / TILE;
+        let row = chunk as i64 * reads(self.tile) + down;
+        let vector = row * vectors(self.tile) + across / BETWEEN_VECTORS;
         vector * self.writer.lanes.count()
     }
 
@@ -181,11 +237,11 @@ impl<'c: 'a, 'a> Operand<'c, 'a> for OpenImage<'_, 'c, 'a> {
         let narrow = |wide: Value<'c, 'a>| e.op(arith::INDEX_CAST, &[wide], e.int(32));
         let start = |(number, chunk): (usize, &Chunk<'c, 'a>)| {
             let (row, column) = (e.add(top, chunk.row), narrow(e.add(left, chunk.column)));
-            for down in 0..READS {
+            for down in 0..reads(self.tile) {
                 let is_row = e.compare(ULT, e.offset(row, down), self.height);
                 let columns = [is_row, self.width, e.index(0)];
                 let columns = narrow(e.op(arith::SELECT, &columns, MlirType::index(e.context)));
-                for across in (0..READS).step_by(TILE as usize) {
+                for across in (0..vectors(self.tile)).map(|vector| vector * BETWEEN_VECTORS) {
                     let mask = writer.mask(e, [column, columns], across);
                     let mask = e.op(arith::EXTSI, &[mask], lanes.of(e.int(32)));
                     let at = e.index(self.mask(number, down, across));

@@ -40,7 +40,7 @@ impl Blocks {
     /// The transformed filters.
     pub fn packing(&self, argument: usize) -> irc_packing::Winograd {
         let Self { filters, channels, panel, tile, .. } = *self;
-        irc_packing::Winograd { argument, filters, channels, panel, tile }
+        irc_packing::Winograd { argument, filters, channels, panel, tile, small_panel: None }
     }
 
     /// Elements of a transformed tile.
@@ -101,6 +101,11 @@ impl<'c: 'a, 'a> Image<'c, 'a> {
         self.chunks.groups(e, blocks.vectors * CHUNKS)
     }
 
+    /// The number of vectors of tiles.
+    pub fn vectors_of_tiles(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
+        self.chunks.groups(e, CHUNKS)
+    }
+
     /// Units of work: panels of filters of blocks of tiles.
     pub fn units(&self, e: Emit<'c, 'a>, blocks: &Blocks) -> Extent<'c, 'a> {
         self.blocks(e, blocks).times(e, blocks.panels())
@@ -135,8 +140,9 @@ pub struct Chunk<'c, 'a> {
 
 /// The memory of a part.
 pub struct Memory<'c, 'a> {
-    /// The transformed filters.
+    /// The transformed filters, and the number of elements before them.
     pub filters: Buffer<'c, 'a>,
+    pub filters_from: i64,
     /// See [`Blocks::memory`].
     pub parts: [Buffer<'c, 'a>; 3],
 }
@@ -323,7 +329,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let zero = e.zero(points.element, self.lanes);
         let starts = vec![zero; (filters * vectors) as usize];
         let of_filters = e.linear(
-            e.index(0),
+            e.index(self.memory.filters_from),
             &[panel, point],
             &[self.blocks.points() * channels * filters, channels * filters],
         );
