@@ -143,12 +143,14 @@ def optional(name):
 
 
 def compiled(irc, path, library):
-    """Compiles a model; the processor seconds it took and the megabytes of the library."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([irc, "compile", path, "-o", library], check=True, stderr=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return seconds, os.path.getsize(library) / 1e6
+    """Compiles a model; the processor seconds it took, the median of three, and the megabytes of the library."""
+    def seconds():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([irc, "compile", path, "-o", library], check=True, stderr=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return statistics.median(seconds() for _ in range(3)), os.path.getsize(library) / 1e6
 
 
 def difference(found, expected):
@@ -187,8 +189,14 @@ def inputs_of(path, session):
     if described.exists():
         known = {spec["name"]: spec for spec in json.loads(described.read_text())["inputs"]}
     random = np.random.default_rng(7)
+    # Models of others have inputs of theirs beside them.
+    given = path.with_suffix(".npz")
+    own = np.load(given) if given.exists() else {}
     inputs = {}
     for port in session.get_inputs():
+        if f"in_{port.name}" in own:
+            inputs[port.name] = aligned(np.ascontiguousarray(own[f"in_{port.name}"]))
+            continue
         spec = known.get(port.name, {})
         shape = spec.get("shape") or [size if isinstance(size, int) else 1 for size in port.shape]
         dtype = TYPES[port.type]
@@ -266,8 +274,8 @@ def inductor_program(path, inputs, threads):
     compiled_module = torch.compile(module, backend="inductor")
     try:
         compiled_module(given)
-    except RuntimeError as error:
-        print(f"TorchInductor: {str(error).strip().splitlines()[0]}", file=sys.stderr)
+    except Exception as error:  # of any kind, where an operator has attributes or operands that it does not know
+        print(f"TorchInductor: {(str(error).strip() or repr(error)).splitlines()[0]}", file=sys.stderr)
         return None
     return lambda: compiled_module(given)
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Runs `tests/peers/bench.py` with these arguments, and writes `docs/performance.md` unless some of them choose models
-/// (`--only`). Builds release versions of irc and its runtime, and installs the peers in `target/peers/venv`; a package that
+/// (`--only`), with the models of the corpus, if there is one. Builds release versions of irc and its runtime, and installs the peers in `target/peers/venv`; a package that
 /// cannot be installed is left out, except for what every measurement needs.
 ///
 /// # Errors
@@ -28,6 +28,11 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     command.arg("--runtime").arg(target.join("runtime/libirc_runtime.so"));
     if !arguments.iter().any(|argument| argument == "--only") {
         command.args(["--page", "docs/performance.md"]);
+        // Models that others published, where they are.
+        let corpus = env::var_os("IRC_CORPUS").map_or(root.join("../shared/corpus"), PathBuf::from);
+        if corpus.is_dir() {
+            command.arg("--corpus").arg(corpus);
+        }
     }
     succeed(&mut command)
 }

@@ -68,6 +68,26 @@ struct Panel<'p, 'c, 'a> {
     positions: Value<'c, 'a>,
 }
 
+/// The columns of a tile.
+#[derive(Clone, Copy)]
+enum Columns {
+    /// So many vectors.
+    Vectors(i64),
+    /// Those that are left of a vector.
+    Rest,
+    /// A few, with filters in lanes.
+    Few,
+}
+
+impl Columns {
+    fn vectors(self) -> i64 {
+        match self {
+            Self::Vectors(vectors) => vectors,
+            Self::Rest | Self::Few => 1,
+        }
+    }
+}
+
 impl Panels {
     /// The panels of a nest, if one factor is a matrix of known size, of contiguous rows.
     pub(super) fn of(
@@ -129,9 +149,9 @@ impl Panels {
         })
     }
 
-    /// The elements of a panel in memory.
-    pub(super) fn elements(&self) -> i64 {
-        self.depth() * self.stride()
+    /// The elements of a panel in memory; `None` if it is not copied.
+    pub(super) fn elements(&self) -> Option<i64> {
+        self.in_place.is_none().then(|| self.depth() * self.stride())
     }
 
     /// The distance between the rows of a panel.
@@ -286,24 +306,21 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let columns = self.vectors * width;
         let rest = e.binary(arith::REMSI, panel.count, e.index(columns));
         let whole = e.binary(arith::SUBI, panel.count, rest);
-        let mut end = panel.count;
-        let mut ranges = vec![(e.index(0), whole, self.vectors)];
+        let mut ranges = vec![(e.index(0), whole, Columns::Vectors(self.vectors))];
         if self.has_few(panels, filters) {
             // As many lanes of a vector as have a column, if they are few.
             let left = e.binary(arith::REMSI, panel.count, e.index(width));
             let is_few = e.compare(SLE, left, e.index(FEW));
             let left = e.op(arith::SELECT, &[is_few, left, e.index(0)], left.r#type());
-            end = e.binary(arith::SUBI, panel.count, left);
-            ranges.push((whole, end, 1));
-            ranges.push((end, panel.count, 0));
+            let end = e.binary(arith::SUBI, panel.count, left);
+            ranges.extend([(whole, end, Columns::Rest), (end, panel.count, Columns::Few)]);
         } else {
-            ranges.push((whole, end, 1));
+            ranges.push((whole, panel.count, Columns::Rest));
         }
-        for (from, to, vectors) in ranges {
-            let step = vectors.max(1) * width;
+        for (from, to, columns) in ranges {
+            let step = columns.vectors() * width;
             let Ok(_) = e.for_each::<Infallible>((from, to, step), &[], |e, column, _| {
-                let rest = (vectors < 2).then(|| e.binary(arith::SUBI, panel.count, column));
-                self.product(e, panels, panel, filters, channels, (column, vectors, rest));
+                self.product(e, panels, panel, filters, channels, (column, columns));
                 Ok(vec![])
             });
         }
@@ -325,9 +342,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         e: Emit<'c, 'a>,
         panels: &Panels,
         (first, depth): (Value<'c, 'a>, Value<'c, 'a>),
-        (copied, column): (Buffer<'c, 'a>, Value<'c, 'a>),
+        column: Value<'c, 'a>,
         count: Value<'c, 'a>,
     ) -> Vec<Value<'c, 'a>> {
+        let copied = self.copied();
         let filters = self.operands[self.broadcast().operand].1;
         let lanes = Lanes::Vector(panels.rows);
         let zero = e.zero(e.f32(), lanes);
@@ -439,7 +457,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             });
             return;
         }
-        let Some(panel) = self.packed else { return };
+        let panel = self.copied();
         let all = self.sizes.value(e, &Dim::product(&self.over[1..]));
         // What a vector writes after its line is written again by the next line, or is no column.
         let Ok(_) = e.for_each::<Infallible>((e.index(0), channels, 1), &[], |e, number, _| {
@@ -458,7 +476,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         });
     }
 
-    /// Adds the products of some channels to the tile of a strip of filters; without vectors, to that of a few columns.
+    /// The panel.
+    fn copied(&self) -> Buffer<'c, 'a> {
+        let Some(panel) = self.packed else { unreachable!("panels are copied, or read in place") };
+        panel
+    }
+
+    /// Adds the products of some channels to the tile of a strip of filters.
     fn product(
         &self,
         e: Emit<'c, 'a>,
@@ -466,11 +490,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         panel: &Panel<'_, 'c, 'a>,
         (strip, rows, is_packed): (Value<'c, 'a>, i64, bool),
         (channel, channels): (Value<'c, 'a>, Value<'c, 'a>),
-        (column, vectors, rest): (Value<'c, 'a>, i64, Option<Value<'c, 'a>>),
+        (column, columns): (Value<'c, 'a>, Columns),
     ) {
-        let Some(copied) = self.packed else { return };
         let width = self.lanes.count();
-        let (is_few, vectors) = (vectors == 0, vectors.max(1));
+        let vectors = columns.vectors();
+        let rest = match columns {
+            Columns::Vectors(_) => None,
+            Columns::Rest | Columns::Few => Some(e.binary(arith::SUBI, panel.count, column)),
+        };
         let filter = e.scale(strip, panels.rows);
         let place = self.place(e, &[panel.at, &[filter]].concat(), 0);
         let place = e.add(e.binary(arith::MULI, place, panel.positions), panel.first);
@@ -520,7 +547,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             let load = |vector: i64| match in_place {
                 None => {
                     let at = e.add(e.scale(k, panels.stride()), column);
-                    e.load_lanes(copied, e.offset(at, vector * width), self.lanes, None)
+                    e.load_lanes(self.copied(), e.offset(at, vector * width), self.lanes, None)
                 }
                 Some((operand, first, distance)) => {
                     let at = e.add(first, e.binary(arith::MULI, k, distance));
@@ -543,8 +570,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             }
             Ok::<_, Infallible>(next)
         };
-        let sums = if is_few {
-            let own = self.few(e, panels, (first, depth), (copied, column), count);
+        let sums = if let Columns::Few = columns {
+            let own = self.few(e, panels, (first, depth), column, count);
             sums.iter().zip(own).map(|(sum, own)| e.binary(arith::ADDF, *sum, own)).collect()
         } else {
             let Ok(sums) = e.for_each((e.index(0), depth, 1), &sums, accumulate);
