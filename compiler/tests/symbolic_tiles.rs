@@ -62,6 +62,9 @@ fn convolutions() {
     check(conv([2, 2], [1, 1], [[1, 1]; 2], 1), vec![image(3), filters([10, 3, 3, 3])]);
     check(conv([2, 2], [1, 1], [[0, 0]; 2], 1), vec![image(3), filters([4, 3, 1, 1])]);
     check(conv([1, 3], [1, 1], [[1, 1]; 2], 1), vec![image(3), filters([4, 3, 3, 3])]);
+    // Columns that are gathered.
+    check(conv([2, 3], [1, 1], [[0, 2]; 2], 1), vec![image(3), filters([10, 3, 3, 4])]);
+    check(conv([1, 5], [1, 1], [[0, 0]; 2], 1), vec![image(2), filters([9, 2, 1, 4])]);
     check(conv([1, 1], [1, 2], [[0, 0], [2, 3]], 1), vec![image(3), filters([12, 3, 2, 3])]);
     check(conv([1, 1], [1, 1], [[1, 1]; 2], 6), vec![image(6), filters([6, 1, 3, 3])]);
     check(conv([2, 1], [1, 1], [[1, 0]; 2], 2), vec![image(4), filters([6, 2, 2, 2])]);

@@ -65,6 +65,7 @@ def measure(path, args):
     expected = session.run(None, inputs)
     with tempfile.TemporaryDirectory() as folder:
         library = f"{folder}/irc.so"
+        np.savez(f"{library}.npz", **inputs)
         seconds, megabytes = compiled(args.irc, path, library)
         irc = Runtime(args.runtime).program(library, inputs, args.threads)
         programs = {"irc": irc}
@@ -83,7 +84,6 @@ def measure(path, args):
         times = interleaved(programs, args)
         footprint = {}
         if args.footprint:
-            np.savez(f"{library}.npz", **inputs)
             measured = [name for name in times if name not in OWN]
             footprint = {name: footprint_of(name, path, library, args) for name in ["irc", *measured]}
     peers = {name: value for name, value in times.items() if name not in OWN}
@@ -143,10 +143,16 @@ def optional(name):
 
 
 def compiled(irc, path, library):
-    """Compiles a model; the processor seconds it took, the median of three, and the megabytes of the library."""
+    """Compiles a model; the processor seconds it took, the median of three, and the megabytes of the library. If its sizes must be
+    known, those of the inputs beside the library are.
+    """
+    command = [irc, "compile", path, "-o", library]
+    if subprocess.run(command, stderr=subprocess.DEVNULL).returncode:
+        command += ["--inputs", f"{library}.npz"]
+
     def seconds():
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([irc, "compile", path, "-o", library], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -195,7 +201,7 @@ def inputs_of(path, session):
     inputs = {}
     for port in session.get_inputs():
         if f"in_{port.name}" in own:
-            inputs[port.name] = aligned(np.ascontiguousarray(own[f"in_{port.name}"]))
+            inputs[port.name] = aligned(own[f"in_{port.name}"])
             continue
         spec = known.get(port.name, {})
         shape = spec.get("shape") or [size if isinstance(size, int) else 1 for size in port.shape]

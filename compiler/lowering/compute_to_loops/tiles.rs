@@ -25,6 +25,9 @@ use std::{borrow::Cow, convert::Infallible};
 use windows::Windows;
 use winograd::Winograd;
 
+/// The maximum step from one column to the next: places in a vector are 32-bit integers.
+const MAX_STEP: i64 = 1 << 20;
+
 // Predicates of comparisons.
 const SLE: i64 = 3;
 const SGE: i64 = 5;
@@ -39,8 +42,8 @@ struct Tiles {
     dtype: DType,
     /// The factor of which one index moves along the columns.
     vector: Load,
-    /// The step of its last index from one column to the next: 1 or 2. 0 if it is another index that advances by one, so that
-    /// elements are gathered.
+    /// The step of its last index from one column to the next; those more than 2 apart are gathered. 0 if it is another index
+    /// that advances by one, so that elements are gathered too.
     step: i64,
     /// Conditions that do not depend on the column.
     guards: Vec<Scalar>,
@@ -218,7 +221,7 @@ impl Tiles {
         let along = |index: &Scalar| coefficient(index, column) == Some(1);
         let is_known = match step {
             0 => moves == 1 && outer.iter().any(along),
-            _ => moves == 0 && (1..=2).contains(&step),
+            _ => moves == 0 && (1..=MAX_STEP).contains(&step),
         };
         let dtype = types[vector.operand].dtype;
         let is_pool_of_bytes = matches!(dtype, DType::U8 | DType::I8)
@@ -408,8 +411,8 @@ fn coefficient(index: &Scalar, loop_: usize) -> Option<i64> {
     }
 }
 
-/// The size, which may be a number, below which conditions keep an index, which they also keep from being negative. The inner value is `None`
-/// without conditions, the outer one if they state something else.
+/// The size, which may be a number, below which conditions keep an index, which they also keep from being negative. The inner
+/// value is `None` without conditions, the outer one if they state something else.
 fn bound(conditions: &[Scalar], index: &Scalar) -> Option<Option<Scalar>> {
     let (mut least, mut most) = (false, None);
     for condition in conditions {
@@ -753,6 +756,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             let mask = limit.map(|limit| self.mask(e, limit, 0));
             return e.gather(buffer, place, offsets, self.lanes, mask);
         }
+        if step > 2 {
+            let mask = limit.map(|limit| self.mask_of(e, limit, |lane| lane * step));
+            return e.gather(buffer, place, e.iota(step, self.lanes), self.lanes, mask);
+        }
         let masks: Vec<_> = (0..step)
             .map(|number| limit.map(|limit| self.mask(e, limit, number * width)))
             .collect();
@@ -821,9 +828,19 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     /// The mask of such lanes, with numbers from `first` on.
-    fn mask(&self, e: Emit<'c, 'a>, [start, end]: [Value<'c, 'a>; 2], first: i64) -> Value<'c, 'a> {
+    fn mask(&self, e: Emit<'c, 'a>, limit: [Value<'c, 'a>; 2], first: i64) -> Value<'c, 'a> {
+        self.mask_of(e, limit, |lane| first + lane)
+    }
+
+    /// The same with a number for each lane.
+    fn mask_of(
+        &self,
+        e: Emit<'c, 'a>,
+        [start, end]: [Value<'c, 'a>; 2],
+        number: impl Fn(i64) -> i64,
+    ) -> Value<'c, 'a> {
         let numbers: Vec<String> =
-            (first..first + self.lanes.count()).map(|it| it.to_string()).collect();
+            (0..self.lanes.count()).map(|lane| number(lane).to_string()).collect();
         let ty = self.lanes.of(e.int(32));
         let numbers = format!("dense<[{}]> : {ty}", numbers.join(", "));
         let numbers = attr::parse(e.context, &numbers);

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Runs `tests/peers/bench.py` with these arguments, and writes `docs/performance.md` unless some of them choose models
-/// (`--only`), with the models of the corpus, if there is one. Builds release versions of irc and its runtime, and installs the peers in `target/peers/venv`; a package that
-/// cannot be installed is left out, except for what every measurement needs.
+/// (`--only`), with the models of the corpus, if there is one. Builds release versions of irc and its runtime, and installs the
+/// peers in `target/peers/venv`; a package that cannot be installed is left out, except for what every measurement needs.
 ///
 /// # Errors
 /// If something cannot be built or installed, or a result is wrong.

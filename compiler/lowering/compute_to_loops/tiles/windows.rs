@@ -108,7 +108,7 @@ impl Windows {
             && !tiles.broadcast.as_ref().is_some_and(|broadcast| broadcast.depends_on(row))
             && !depends_on(innermost, row)
             && (1..=2).contains(&stride)
-            && tiles.step > 0
+            && (1..=2).contains(&tiles.step)
             && outer <= row;
         if tiles.row.is_some() || !is_one_channel || !is_plain {
             return None;
