@@ -351,11 +351,9 @@ impl<'c> Reader<'c> {
     /// Reserves memory in the workspace, aligned to a cache line.
     fn reserve(&mut self, id: ValueId) -> Result<Origin, String> {
         let ty = &self.values[id].ty;
-        // Open sizes beside one of 0 need no memory.
-        let size = match ty.elements().is(0) {
-            true => Some(0),
-            false => ty.known().and_then(|known| known.byte_size().ok()),
-        };
+        // The product of its sizes may be known although they are not: 0.
+        let flat = Type::new(ty.dtype, [ty.elements()]);
+        let size = flat.known().and_then(|known| known.byte_size().ok());
         let size = size.and_then(|size| i64::try_from(size).ok());
         let size = size.ok_or_else(|| {
             format!("expected scratch of a known size inside a kernel of loops, found {ty}")

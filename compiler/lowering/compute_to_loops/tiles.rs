@@ -190,19 +190,16 @@ impl Tiles {
         let compute = &nest.compute;
         let reduction = compute.reduction.as_ref()?;
         let column = compute.dims.len().checked_sub(1)?;
-        let (combine, over) = (reduction.combine, &reduction.dims);
-        let operands: Vec<Type> = types.iter().map(|ty| (*ty).clone()).collect();
+        let combine = reduction.combine;
         let body = plain(&compute.body, &compute.dims, &reduction.dims);
-        let (conditions, combined) = match &body {
+        let (conditions, combined, outside) = match &body {
             Scalar::Select(parts) => {
-                let [condition, combined, other] = &**parts;
-                let dtype = combined.dtype(&operands, compute.dims.len() + over.len()).ok()?;
-                (*other == combine.neutral(dtype).scalar(dtype)).then_some(())?;
-                (conjuncts(condition), combined.clone())
+                let [condition, combined, outside] = &**parts;
+                (conjuncts(condition), combined, Some(outside))
             }
-            _ => (vec![], body),
+            combined => (vec![], combined, None),
         };
-        let (broadcast, vector) = match (&combined, combine) {
+        let (broadcast, vector) = match (combined, combine) {
             (Scalar::Binary(Binary::Mul, a, b), Combine::Sum) => {
                 let (a, b) = (Load::of(a)?, Load::of(b)?);
                 match (a.depends_on(column), b.depends_on(column)) {
@@ -230,7 +227,8 @@ impl Tiles {
             && nest.epilogue.is_none();
         let is_f32 = |load: &Load| types[load.operand].dtype == DType::F32;
         let is_computed = broadcast.iter().chain([&vector]).all(is_f32) || is_pool_of_bytes;
-        if !is_computed || !is_known {
+        let is_neutral = |outside: &Scalar| *outside == combine.neutral(dtype).scalar(dtype);
+        if !is_computed || !is_known || !outside.is_none_or(is_neutral) {
             return None;
         }
         let (moving, guards): (Vec<_>, Vec<_>) =

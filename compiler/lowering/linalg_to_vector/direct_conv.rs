@@ -205,9 +205,9 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         }
         let count = stage.sizes[n - 1];
         let rows = (count, rows_of_tile(cg, count, taps.len() as i64));
-        let windows = [coefs[n - 1] / images.length, last(|place, length| place / length) + 1];
-        let tiles = RowsOfTiles::of(&images, rows, windows)?;
-        Some(InPlace { images, strides, tiles, loaded })
+        let lines = last(|place, length| place / length) + 1;
+        let tiles = RowsOfTiles::of(&images, rows, [coefs[n - 1] / images.length, lines])?;
+        Some(InPlace { images, strides, tiles, lines, loaded })
     }
 
     /// The bytes of a line that a vector of columns reads, if its products are added four at a time: windows of unsigned bytes,
@@ -429,7 +429,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         if self.looped.is_empty() {
             image.factors = Some(match self.dots() {
                 None => self.factors(e, image.filter),
-                Some(images) => self.words(e, images, image.filter),
+                Some(found) => self.words(e, &found.images, image.filter),
             });
         }
         let n = self.stage.parallel - 1;
@@ -603,8 +603,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         factors: &[Value<'c, 'a>],
         mut sums: Vec<Value<'c, 'a>>,
     ) -> Vec<Value<'c, 'a>> {
-        if let Some(images) = self.dots() {
-            return self.sum_of_dots(e, images, (tile, source), factors, sums);
+        if let Some(found) = self.dots() {
+            return self.sum_of_dots(e, found, (tile, source), factors, sums);
         }
         let n = self.stage.parallel - 1;
         let row = if self.conv.outer < n { self.conv.source.access.coefs[n - 1] } else { 0 };
@@ -614,11 +614,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         };
         let mut products: Vec<_> = (0..tile.rows).flat_map(of_row).collect();
         products.sort_by_key(|(place, number, _)| (*place, *number));
-        let mut lines = self
-            .conv
-            .in_place
-            .as_ref()
-            .map(|found| Lines::of(self, (found.images, None), tile, source));
+        let mut lines =
+            self.conv.in_place.as_ref().map(|found| Lines::of(self, found, tile, source));
         for group in products.chunk_by(|a, b| a.0 == b.0) {
             let vector = match &mut lines {
                 Some(lines) => lines.load(e, group[0].0),

@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, convert::Infallible};
 /// The rows and vectors of a tile: as many sums as it takes to keep two multipliers busy, in as many vectors as there are
 /// registers for.
 pub(super) fn shape(lanes: Lanes) -> (i64, i64) {
-    if lanes.count() >= 16 { (7, 1) } else { (4, 2) }
+    if lanes.count() >= MAX_FLOATS { (7, 1) } else { (4, 2) }
 }
 
 /// The bytes of a cache line.
@@ -214,7 +214,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         if tile.rows > 1 {
             self.prefetch_lines(e, windows, tile);
         }
-        let sums = self.window_sums_at(e, windows, tile, &edges);
+        let sums = self.sums_of_tile(e, windows, tile, &edges);
         let sums = self.in_order(e, sums);
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let first = self.place(e, tile.at, 0);
@@ -257,7 +257,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     /// The sums of a tile, without masks inside of the image where these take as long as branches.
-    fn window_sums_at(
+    fn sums_of_tile(
         &self,
         e: Emit<'c, 'a>,
         windows: &Windows,

@@ -13,6 +13,8 @@ pub(super) struct InPlace {
     pub images: Images,
     pub strides: Vec<i64>,
     pub tiles: RowsOfTiles,
+    /// The lines of a window.
+    pub lines: i64,
     /// The bytes of a line that are read at once, if products of bytes are added four at a time.
     pub loaded: Option<i64>,
 }
@@ -67,10 +69,9 @@ enum Inside<'c, 'a> {
 /// Loads what a tile reads of an image.
 pub(super) struct Lines<'p, 'c, 'a> {
     emitter: &'p Emitter<'p, 'c, 'a>,
-    images: Images,
+    found: &'p InPlace,
     /// The elements that are loaded at once.
     lanes: Lanes,
-    is_in_dots: bool,
     tile: Tile<'c, 'a>,
     /// The first element of the image, or of the lines and columns of the tile.
     source: Value<'c, 'a>,
@@ -82,20 +83,19 @@ pub(super) struct Lines<'p, 'c, 'a> {
 impl<'p, 'c: 'a, 'a> Lines<'p, 'c, 'a> {
     pub fn of(
         emitter: &'p Emitter<'p, 'c, 'a>,
-        (images, bytes): (Images, Option<i64>),
+        found: &'p InPlace,
         tile: Tile<'c, 'a>,
         source: Value<'c, 'a>,
     ) -> Self {
-        let lanes = bytes.map_or(emitter.lanes, Lanes::Vector);
+        let lanes = found.loaded.map_or(emitter.lanes, Lanes::Vector);
         let (inside, loaded) = (BTreeMap::new(), BTreeMap::new());
-        let is_in_dots = bytes.is_some();
-        Self { emitter, images, lanes, is_in_dots, tile, source, inside, loaded }
+        Self { emitter, found, lanes, tile, source, inside, loaded }
     }
 
     /// The elements of a vector of columns of the result from a place of the padded operand on, counted from the tile, with
     /// zeros for those outside of the image; `None` if all are.
     pub fn load(&mut self, e: Emit<'c, 'a>, place: i64) -> Option<Value<'c, 'a>> {
-        let Images { offsets: [_, left], length, .. } = self.images;
+        let Images { offsets: [_, left], length, .. } = self.found.images;
         let (step, lanes) = (self.step(), self.lanes);
         let (line, column) = (self.line(place / length)?, place % length - left);
         if step == 1 {
@@ -114,8 +114,9 @@ impl<'p, 'c: 'a, 'a> Lines<'p, 'c, 'a> {
 
     /// The line of the image that is one of the padded operand, counted from the tile; `None` if there is none.
     fn line(&self, line: i64) -> Option<i64> {
-        let Images { size: [height, _], offsets: [top, _], .. } = self.images;
-        let first = self.tile.first.map_or(0, |row| row * self.emitter.line_step(&self.images));
+        let Images { size: [height, _], offsets: [top, _], .. } = self.found.images;
+        let first =
+            self.tile.first.map_or(0, |row| row * self.emitter.line_step(&self.found.images));
         let line = first + line - top;
         (self.tile.first.is_none() || (0..height).contains(&line)).then_some(line)
     }
@@ -123,7 +124,7 @@ impl<'p, 'c: 'a, 'a> Lines<'p, 'c, 'a> {
     /// For each column of the result, four bytes of a line of its window, the first of which has this number by four.
     fn quads(&mut self, e: Emit<'c, 'a>, line: i64, group: i64) -> Option<Value<'c, 'a>> {
         let (line, columns) = (self.line(line)?, self.emitter.lanes);
-        let bytes = self.vector(e, line, -self.images.offsets[1])?;
+        let bytes = self.vector(e, line, -self.found.images.offsets[1])?;
         // Four columns read neighbouring words, from which their bytes are then taken.
         let (step, count) = (self.step(), columns.count());
         let words = dots::cast(e, bytes, 32, self.lanes.count() / 4);
@@ -149,11 +150,11 @@ impl<'p, 'c: 'a, 'a> Lines<'p, 'c, 'a> {
         self.inside.insert(column, inside);
         let lanes = self.lanes;
         let load = |mask| {
-            let at = e.offset(self.source, line * self.images.row + column);
+            let at = e.offset(self.source, line * self.found.images.row + column);
             self.prefetch(e, at, [line, column]);
             let value = e.load_lanes(self.emitter.source, at, lanes, mask);
             match self.emitter.conv.bytes {
-                _ if self.is_in_dots => value,
+                _ if self.found.loaded.is_some() => value,
                 None => value,
                 Some([is_unsigned, _]) => padding::float_of_byte(e, value, is_unsigned, lanes),
             }
@@ -170,26 +171,24 @@ impl<'p, 'c: 'a, 'a> Lines<'p, 'c, 'a> {
     /// Prefetches what the tile below, or the first one of the next channel, reads where this one reads, unless this one
     /// reads it too.
     fn prefetch(&self, e: Emit<'c, 'a>, at: Value<'c, 'a>, [line, column]: [i64; 2]) {
-        let (step, top) = (self.emitter.line_step(&self.images), self.images.offsets[0]);
+        let (step, top) =
+            (self.emitter.line_step(&self.found.images), self.found.images.offsets[0]);
         let (first, below) = (self.tile.first.unwrap_or(0), self.tile.rows * step);
-        let lines = self
-            .emitter
-            .taps
-            .iter()
-            .map(|tap| tap.source / self.images.length + 1)
-            .max()
-            .unwrap_or(1);
-        let is_shared = line - first * step + top < lines - step;
+        let is_shared = line - first * step + top < self.found.lines - step;
         let is_next_to_another =
             column != 0 && !(self.step() == 2 && column == self.emitter.lanes.count());
         if !is_shared && !is_next_to_another {
-            e.prefetch(self.emitter.source, e.offset(at, below * self.images.row), Prefetch::Read);
+            e.prefetch(
+                self.emitter.source,
+                e.offset(at, below * self.found.images.row),
+                Prefetch::Read,
+            );
         }
     }
 
     /// The lanes of a vector from a column of the image on, counted from the first that the tile reads.
     fn inside(&self, e: Emit<'c, 'a>, column: i64) -> Inside<'c, 'a> {
-        let (lanes, width) = (self.lanes, self.images.size[1]);
+        let (lanes, width) = (self.lanes, self.found.images.size[1]);
         let not = |e: Emit<'c, 'a>, mask| e.binary(arith::XORI, mask, e.integer(1, 1, lanes));
         let both =
             |e: Emit<'c, 'a>, a: Option<Value<'c, 'a>>, b: Option<Value<'c, 'a>>| match (a, b) {
@@ -230,10 +229,9 @@ impl<'p, 'c: 'a, 'a> Lines<'p, 'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
-    /// The images and the bytes of a line that are read at once, if products of bytes are added four at a time.
-    pub(super) fn dots(&self) -> Option<(Images, i64)> {
-        let found = self.conv.in_place.as_ref()?;
-        Some((found.images, found.loaded?))
+    /// The images whose products of bytes are added four at a time.
+    pub(super) fn dots(&self) -> Option<&InPlace> {
+        self.conv.in_place.as_ref().filter(|found| found.loaded.is_some())
     }
 
     /// The words of a window, line after line.
@@ -255,7 +253,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     pub(super) fn words(
         &self,
         e: Emit<'c, 'a>,
-        (images, _): (Images, i64),
+        images: &Images,
         filter: Value<'c, 'a>,
     ) -> Vec<Value<'c, 'a>> {
         let word = |word: Word| {
@@ -268,21 +266,21 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             let joined = bytes.reduce(|x, y| e.binary(arith::ORI, x, y));
             e.splat(joined.unwrap_or_else(|| e.integer(0, 32, Lanes::Scalar)), self.lanes)
         };
-        self.words_of(&images).into_iter().map(word).collect()
+        self.words_of(images).into_iter().map(word).collect()
     }
 
     /// Adds the products of the bytes of all taps, four at a time.
     pub(super) fn sum_of_dots(
         &self,
         e: Emit<'c, 'a>,
-        (images, loaded): (Images, i64),
+        found: &InPlace,
         (tile, source): (Tile<'c, 'a>, Value<'c, 'a>),
         words: &[Value<'c, 'a>],
         mut sums: Vec<Value<'c, 'a>>,
     ) -> Vec<Value<'c, 'a>> {
-        let step = self.line_step(&images);
-        let mut lines = Lines::of(self, (images, Some(loaded)), tile, source);
-        let of_window = self.words_of(&images);
+        let step = self.line_step(&found.images);
+        let mut lines = Lines::of(self, found, tile, source);
+        let of_window = self.words_of(&found.images);
         let of_row = |row: i64| {
             let words = of_window.iter().zip(words);
             words.map(move |(at, word)| (row * step + at.line, at.group, row as usize, *word))
