@@ -84,16 +84,24 @@ impl Arrangement {
         Ok(Self { shared: Some([keys[1].clone(), each]), is_token: own[2].is(1) })
     }
 
-    /// A value of `[batch, heads, queries, ...]`, where the first three may be 1.
+    /// Queries, or what has `[batch, heads, queries, ...]` of them.
     pub fn queries(&self, b: &mut Builder, x: ValueId) -> Built {
-        let Some([shared, each]) = &self.shared else { return Ok(x) };
+        let Some(heads) = &self.shared else { return Ok(x) };
+        self.with_heads(b, x, heads)
+    }
+
+    /// A mask of `[batch, heads, queries, keys]`, of which the first three may be 1 to broadcast.
+    fn mask(&self, b: &mut Builder, x: ValueId) -> Built {
+        if b.dims(x)[1].is(1) && self.shared.is_some() {
+            return self.with_heads(b, x, &[1.into(), 1.into()]);
+        }
+        self.queries(b, x)
+    }
+
+    fn with_heads(&self, b: &mut Builder, x: ValueId, heads: &[Dim; 2]) -> Built {
         let dims = b.dims(x);
-        let heads = match dims[1].is(1) {
-            true => [1.into(), 1.into()],
-            false => [shared.clone(), each.clone()],
-        };
         let rest = if self.is_token { &dims[3..] } else { &dims[2..] };
-        b.reshape(x, &[&dims[..1], &heads, rest].concat())
+        b.reshape(x, &[&dims[..1], heads, rest].concat())
     }
 
     /// Keys or values.
@@ -303,7 +311,7 @@ fn add_mask(
     let mut dims = vec![Dim::from(1); 4 - ty.rank()];
     dims.extend(ty.dims);
     let mask = cx.b.reshape(given, &dims)?;
-    let mask = arranged.queries(cx.b, mask)?;
+    let mask = arranged.mask(cx.b, mask)?;
     if ty.dtype == DType::Bool {
         let hidden = cx.b.scalar(f64::NEG_INFINITY, dtype)?;
         return Ok(cx.b.select(mask, scores, hidden)?);
