@@ -157,8 +157,7 @@ pub fn read(file: &InputFile, libraries: Libraries) -> Read {
     let source = match &document {
         Some(document) => document.input.source(),
         // Errors in text are shown in the text itself.
-        None if std::str::from_utf8(bytes).is_ok() => Source::from_bytes(name, bytes),
-        None => Source::new(name, ""),
+        None => Source::of_text_or_binary(name, bytes),
     };
     if let (Some(document), Libraries::Bundled) = (&mut document, libraries) {
         let found = load(&document.module, &load_options(file), &mut sink);

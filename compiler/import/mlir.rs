@@ -27,11 +27,7 @@ const IMPORTERS: &str = "builtin.module(common-ir-to-tl,ark-to-tl)";
 
 /// Reads a module.
 pub fn parse(file: &InputFile) -> Parsed {
-    let is_text = std::str::from_utf8(&file.bytes).is_ok();
-    let source = match is_text {
-        true => Source::from_bytes(&file.name, &file.bytes),
-        false => Source::new(&file.name, ""),
-    };
+    let source = Source::of_text_or_binary(&file.name, &file.bytes);
     let reached = in_context(|context| {
         let module = irc_mlir::parse_bytecode(context, &file.bytes)?;
         Some(reached_by(&module))

@@ -57,9 +57,7 @@ impl Input {
     /// Its text, for diagnostics; none of a binary graph, whose weights would be most of it.
     pub fn source(&self) -> Source {
         match self.content {
-            Content::Graph if std::str::from_utf8(&self.bytes).is_err() => {
-                Source::new(self.shown(), "")
-            }
+            Content::Graph => Source::of_text_or_binary(self.shown(), &self.bytes),
             _ => source(&self.name, &self.bytes),
         }
     }

@@ -36,6 +36,14 @@ impl Source {
         Self { name: name.as_ref().into(), text, invalid_utf8 }
     }
 
+    /// A source from bytes of a format that has a binary form: their text, or none if they are not UTF-8.
+    pub fn of_text_or_binary(name: impl AsRef<str>, bytes: &Bytes) -> Self {
+        match ByteString::try_from(bytes.clone()) {
+            Ok(text) => Self { name: name.as_ref().into(), text, invalid_utf8: None },
+            Err(_) => Self::new(name, ""),
+        }
+    }
+
     /// Name of the source, as a user would recognise it.
     pub fn name(&self) -> &str {
         &self.name
