@@ -156,7 +156,9 @@ fn pack<'c: 'a, 'a>(
         *constant = packed_constant(constant, packing)?;
         inputs[index] = tensor_type_to_mlir(context, &constant.ty);
         irc_mlir::set_type(block.argument(index).ok()?.into(), inputs[index]);
-        interface.inputs[index].shape = constant.ty.shape.clone();
+        let input = &mut interface.inputs[index];
+        input.shape = constant.ty.shape.clone();
+        input.dtype = constant.ty.dtype.name().to_owned();
     }
     let signature: Type = FunctionType::new(context, &inputs, &outputs).into();
     irc_mlir::set_attribute(main, "function_type", TypeAttribute::new(signature).into());
@@ -165,8 +167,11 @@ fn pack<'c: 'a, 'a>(
 
 fn packed_constant(constant: &Constant, packing: &Packing) -> Option<Constant> {
     let dtype = constant.ty.dtype;
-    let bytes = packing.pack(&constant.bytes, dtype.size())?;
-    Some(Constant::new(TensorType::new(dtype, [packing.elements()]), bytes))
+    let bytes = packing.pack(&constant.bytes, dtype)?;
+    Some(Constant::new(
+        TensorType::new(packing.dtype().unwrap_or(dtype), [packing.elements()]),
+        bytes,
+    ))
 }
 
 /// The offsets of consecutive, aligned constants: for each argument of a program its offset, or -1.

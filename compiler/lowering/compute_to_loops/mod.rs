@@ -186,7 +186,7 @@ fn is_scalar(kernel: &Kernel<'_>, step: &kernel::Step<'_>) -> bool {
 fn parameters<'c>(context: &'c Context, kernel: &Kernel<'c>) -> Vec<Type<'c>> {
     let input = |input: usize| match kernel.packing(input) {
         Some(packing) => MemRefType::new(
-            stored(context, kernel.values[input].ty.dtype),
+            stored(context, packing.dtype().unwrap_or(kernel.values[input].ty.dtype)),
             &[packing.elements()],
             None,
             None,

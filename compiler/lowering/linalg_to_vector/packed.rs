@@ -5,11 +5,14 @@
 //! packing of those it takes packed; such an argument is a `memref` of the packed elements. The caller
 //! packs them once, when it is compiled.
 use super::{
-    codegen::Codegen,
-    kernel::{Operand, Origin, TensorId},
+    codegen::{Codegen, Place},
+    kernel::{Operand, Origin, TensorId, defining_op},
 };
 use crate::kernel::emit::{Buffer, Emit};
+use irc_dialects::tl;
+use irc_mlir::Erase;
 use irc_packing::Packing;
+use melior::ir::r#type::MemRefType;
 
 /// The number of the argument that an operand is, if the kernel may choose its order.
 pub fn argument_of(cg: &Codegen<'_, '_>, operand: &Operand) -> Option<usize> {
@@ -30,7 +33,17 @@ pub fn take<'c: 'a, 'a>(
     let (_, memref) = *cg.constants.iter().find(|(index, _)| *index == argument)?;
     let packing = packing(argument);
     cg.packed.push(packing);
-    let element = cg.kernel.tensors[operand.tensor].element;
+    // Nothing reads the view of elements as they were, whose type may be another.
+    let place = std::mem::replace(&mut cg.places[operand.tensor], Place::Register);
+    if let Some(view) = place.buffer().and_then(|buffer| defining_op(buffer.memref)) {
+        view.erase();
+    }
+    let mut element = cg.kernel.tensors[operand.tensor].element;
+    if let Some(dtype) = packing.dtype() {
+        element = tl::dtype_to_mlir(e.context, dtype);
+        let ty = MemRefType::new(element, &[packing.elements()], None, None);
+        irc_mlir::set_type(memref, ty.into());
+    }
     Some(super::flat_view(e, memref, packing.elements(), element))
 }
 

@@ -8,6 +8,7 @@ use crate::{
     attributes::{KERNEL, KernelInfo, LINKAGE, POOL, launcher, part_of},
     kernel::{declare::on_memory, emit::Emit},
 };
+use irc_dialects::tl;
 use irc_mlir::ops::func;
 use irc_mlir::{
     Attribute, BlockLike, Context, OpSpec, OperationLike, OperationRef, Region, Type, attr, read,
@@ -187,7 +188,12 @@ fn sized<'c>(context: &'c Context, mut types: Vec<Type<'c>>, info: &KernelInfo) 
         |index: usize| MemRefType::try_from(types[index]).map_or(byte, |memref| memref.element());
     let packed = info.packed.iter();
     let packed: Vec<_> = packed
-        .map(|packing| (packing.argument(), packing.elements(), element(packing.argument())))
+        .map(|packing| {
+            let own = || element(packing.argument());
+            let element =
+                packing.dtype().map_or_else(own, |dtype| tl::dtype_to_mlir(context, dtype));
+            (packing.argument(), packing.elements(), element)
+        })
         .collect();
     let workspace = (last, info.scratch().cast_signed(), byte);
     for (index, size, element) in kept.chain([workspace]).chain(packed) {

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::kernel::emit::{Buffer, Emit};
 use algorithm::{Blocks, CHUNKS, Chunk, Image, Line, Memory, Operand};
+use irc_mlir::ops::arith;
 use irc_mlir::{Attribute, OperationLike, TypeLike, Value};
 use irc_packing::{Packing, TILES, whole_tiles};
 use melior::ir::attribute::FloatAttribute;
@@ -62,8 +63,13 @@ impl Winograd {
         let [channel, row, 1, down, 1] = windows.strides[at..] else { return None };
         let (a, output) = (&product.a.operand, &stage.outputs[0]);
         let filters = stage.sizes[m];
-        let is_f32 = |tensor: TensorId| cg.kernel.tensors[tensor].element.is_f32();
-        let computes_sums = [a.tensor, windows.source, output.tensor].into_iter().all(is_f32)
+        let element = |tensor: TensorId| cg.kernel.tensors[tensor].element;
+        let is_single = |tensor| {
+            let element = element(tensor);
+            element.is_f32() || element.is_f16() || element.is_bf16()
+        };
+        let computes_sums = [a.tensor, windows.source].into_iter().all(is_single)
+            && element(output.tensor).is_f32()
             && cg.splat_of(output.init.tensor).is_some_and(is_zero);
         let mut of_filters = vec![0; stage.sizes.len()];
         (of_filters[m], of_filters[product.k]) = (channels * 9, 1);
@@ -192,7 +198,12 @@ impl<'c: 'a, 'a> Operand<'c, 'a> for Padded<'_, 'c, 'a> {
     ) -> Value<'c, 'a> {
         let start = e.add(chunks[chunk], e.scale(channel, self.winograd.channel));
         let at = e.offset(start, down * self.winograd.row + across);
-        e.load_lanes(self.source, at, self.cg.full_lanes(), None)
+        let lanes = self.cg.full_lanes();
+        let value = e.load_lanes(self.source, at, lanes, None);
+        if self.source.element.is_f32() {
+            return value;
+        }
+        e.op(arith::EXTF, &[value], lanes.of(e.f32()))
     }
 
     fn store(&mut self, e: Emit<'c, 'a>, line: Line<'c, 'a>) -> Result<()> {

@@ -5,6 +5,7 @@
 mod panels;
 mod winograd;
 
+use irc_tensor::DType;
 pub use panels::{Extension, Panels, Quad};
 pub use winograd::{TILES, Winograd, whole_tiles};
 
@@ -44,12 +45,17 @@ impl Packing {
         }
     }
 
-    /// The packed elements of a constant whose elements have `width` bytes. `None` if the constant is too
-    /// small, or its elements cannot be packed so.
-    pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
+    /// The type of the packed elements, if it is not always that of the constant's elements.
+    pub fn dtype(&self) -> Option<DType> {
+        matches!(self, Self::Winograd(_)).then_some(DType::F32)
+    }
+
+    /// The packed elements of a constant with elements of `dtype`. `None` if the constant is too small, or its elements cannot
+    /// be packed so.
+    pub fn pack(&self, bytes: &[u8], dtype: DType) -> Option<Vec<u8>> {
         match self {
-            Self::Panels(panels) => panels.pack(bytes, width),
-            Self::Winograd(winograd) => winograd.pack(bytes, width),
+            Self::Panels(panels) => panels.pack(bytes, dtype.size()),
+            Self::Winograd(winograd) => winograd.pack(bytes, dtype),
         }
     }
 }

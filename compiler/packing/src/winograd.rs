@@ -2,6 +2,9 @@
 //! takes 36 products instead of 144; and F(2x2, 3x3), 16 instead of 36 (Lavin and Gray, "Fast Algorithms for
 //! Convolutional Neural Networks").
 
+use half::{bf16, f16};
+use irc_tensor::DType;
+
 /// Rows and columns of the result that a tile may have: first the larger.
 pub const TILES: [i64; 2] = [4, 2];
 
@@ -24,7 +27,7 @@ const FILTER_4: [[f64; 3]; 6] = [
     [0.0, 0.0, 1.0],
 ];
 
-/// Filters `[filters, channels, 3, 3]` of `f32`, transformed, in panels of filters.
+/// Filters `[filters, channels, 3, 3]` of a float type, transformed to `f32`, in panels of filters.
 ///
 /// The panels hold the elements, each as rows of the panel's filters, one row per channel. The last panel is
 /// padded with zeros. The same filters may follow, transformed for smaller tiles.
@@ -72,27 +75,43 @@ impl Winograd {
     }
 
     /// The transformed filters, rounded once from `f64`, and those that follow. `None` if the constant is too small, or its
-    /// elements are not of 4 bytes.
-    pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
-        let mut packed = match (width, self.tile) {
-            (4, 2) => self.pack_with(&FILTER_2, bytes),
-            (4, 4) => self.pack_with(&FILTER_4, bytes),
+    /// elements are not of `f32`, `f16` or `bf16`.
+    pub fn pack(&self, bytes: &[u8], dtype: DType) -> Option<Vec<u8>> {
+        let mut packed = match dtype {
+            DType::F32 => self.pack_of(bytes, f32::from_le_bytes),
+            DType::F16 => self.pack_of(bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            DType::BF16 => self.pack_of(bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
             _ => None,
         }?;
         if let Some(small) = self.small() {
-            packed.extend(small.pack(bytes, width)?);
+            packed.extend(small.pack(bytes, dtype)?);
         }
         Some(packed)
     }
 
-    fn pack_with<const P: usize>(&self, along: &[[f64; 3]; P], bytes: &[u8]) -> Option<Vec<u8>> {
+    fn pack_of<const N: usize>(&self, bytes: &[u8], of: fn([u8; N]) -> f32) -> Option<Vec<u8>> {
+        match self.tile {
+            2 => self.pack_with(&FILTER_2, bytes, of),
+            4 => self.pack_with(&FILTER_4, bytes, of),
+            _ => None,
+        }
+    }
+
+    fn pack_with<const P: usize, const N: usize>(
+        &self,
+        along: &[[f64; 3]; P],
+        bytes: &[u8],
+        of: fn([u8; N]) -> f32,
+    ) -> Option<Vec<u8>> {
         let filters = usize::try_from(self.filters).ok()?;
         let (channels, panel) = (self.channels as usize, self.panel as usize);
         let mut packed = vec![0; usize::try_from(self.transformed()).ok()?.checked_mul(4)?];
+        let tap = |element| f64::from(of(element));
+        let (rows, _) = bytes.as_chunks::<N>().0.as_chunks::<3>();
         for number in 0..filters * channels {
             let (filter, channel) = (number / channels, number % channels);
-            let from = bytes.get(number * 36..number * 36 + 36)?;
-            let points = transform(along, from);
+            let taps = &rows.get(3 * number..3 * number + 3)?;
+            let points = transform(along, [0, 1, 2].map(|row| taps[row].map(tap)));
             for (point, value) in points.as_flattened().iter().enumerate() {
                 let first = (filter / panel * P * P + point) * channels + channel;
                 let to = 4 * (first * panel + filter % panel);
@@ -103,13 +122,8 @@ impl Winograd {
     }
 }
 
-/// The transform of one filter of 3 by 3, given as bytes, along both axes.
-fn transform<const P: usize>(along: &[[f64; 3]; P], bytes: &[u8]) -> [[f32; P]; P] {
-    let mut filter = [[0.0; 3]; 3];
-    for (place, chunk) in bytes.chunks_exact(4).enumerate() {
-        let value = f32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
-        filter[place / 3][place % 3] = f64::from(value);
-    }
+/// The transform of one filter of 3 by 3 along both axes.
+fn transform<const P: usize>(along: &[[f64; 3]; P], filter: [[f64; 3]; 3]) -> [[f32; P]; P] {
     let dot = |taps: &[f64; 3], [a, b, c]: [f64; 3]| taps[0] * a + taps[1] * b + taps[2] * c;
     let columns = along.map(|taps| filter.map(|row| dot(&taps, row)));
     along.map(|down| columns.map(|column| dot(&down, column) as f32))
@@ -165,7 +179,7 @@ mod tests {
         let winograd =
             Winograd { argument: 0, filters: 3, channels: 2, panel: 2, tile: 4, small_panel: None };
         assert_eq!(winograd.elements(), 2 * 36 * 2 * 2);
-        let packed = winograd.pack(&bytes, 4).expect("floats");
+        let packed = winograd.pack(&bytes, DType::F32).expect("floats");
         let packed: Vec<f32> = packed
             .chunks_exact(4)
             .map(|chunk| f32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]))
@@ -178,13 +192,16 @@ mod tests {
         let small = Winograd { tile: 2, ..winograd };
         assert_eq!(small.elements(), 2 * 16 * 2 * 2);
         // Point (1, 2) is that element, divided by -4.
-        let packed = small.pack(&bytes, 4).expect("floats");
+        let packed = small.pack(&bytes, DType::F32).expect("floats");
         assert_eq!(packed[4 * 6 * 4..][..4], (-0.25f32).to_le_bytes());
         let both = Winograd { small_panel: Some(2), ..winograd };
         assert_eq!(both.elements(), winograd.elements() + small.elements());
-        let large = winograd.pack(&bytes, 4).expect("floats");
-        assert_eq!(both.pack(&bytes, 4), Some([large, packed].concat()));
-        assert_eq!(winograd.pack(&bytes, 2), None);
-        assert_eq!(winograd.pack(&bytes[1..], 4), None);
+        let large = winograd.pack(&bytes, DType::F32).expect("floats");
+        assert_eq!(both.pack(&bytes, DType::F32), Some([large, packed].concat()));
+        let halves: Vec<u8> =
+            filters.iter().flat_map(|value| f16::from_f32(*value).to_le_bytes()).collect();
+        assert_eq!(winograd.pack(&halves, DType::F16), winograd.pack(&bytes, DType::F32));
+        assert_eq!(winograd.pack(&bytes, DType::F64), None);
+        assert_eq!(winograd.pack(&bytes[1..], DType::F32), None);
     }
 }
