@@ -112,7 +112,7 @@ fn emit_merged<'c: 'a, 'a>(
         let operands: Vec<_> = types.iter().map(|ty| &**ty).zip(buffers).collect();
         return emit_merged(e, &merged, &operands, (result, finish), sizes, how);
     }
-    // Other processors load no masked bytes.
+    // Other processors load no masked bytes and halves.
     let tiles = Tiles::of(nest, &types)
         .filter(|tiles| tiles.dtype == DType::F32 || how.lanes >= windows::MAX_FLOATS);
     if let Some(tiles) = &tiles {
@@ -221,12 +221,12 @@ impl Tiles {
             _ => moves == 0 && (1..=MAX_STEP).contains(&step),
         };
         let dtype = types[vector.operand].dtype;
-        let is_pool_of_bytes = matches!(dtype, DType::U8 | DType::I8)
+        let is_narrow_pool = matches!(dtype, DType::U8 | DType::I8 | DType::F16)
             && matches!(combine, Combine::Max | Combine::Min)
             && broadcast.is_none()
             && nest.epilogue.is_none();
         let is_f32 = |load: &Load| types[load.operand].dtype == DType::F32;
-        let is_computed = broadcast.iter().chain([&vector]).all(is_f32) || is_pool_of_bytes;
+        let is_computed = broadcast.iter().chain([&vector]).all(is_f32) || is_narrow_pool;
         let is_neutral = |outside: &Scalar| *outside == combine.neutral(dtype).scalar(dtype);
         if !is_computed || !is_known || !outside.is_none_or(is_neutral) {
             return None;
@@ -282,7 +282,7 @@ impl Tiles {
         How { part, lanes, packed, memory }: How<'c, 'a>,
     ) {
         let compute = &nest.compute;
-        let lanes = lanes * 4 / i64::from(self.dtype.bits() / 8);
+        let lanes = if self.dtype.is_float() { lanes } else { lanes * 4 };
         let reduced = compute.reduction.iter().flat_map(|over| &over.dims);
         let column = compute.dims.len() - 1;
         let rows = match (self.row, lanes) {

@@ -234,7 +234,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             place: *place,
             mask: mask(number),
         });
-        let values = self.finished(e, &tile.at[..windows.row], vectors);
+        let values = self.finished(e, &tile.at[..windows.row], vectors).into_iter();
+        let values: Vec<_> = values.map(|value| self.narrowed(e, value)).collect();
         // The first so many rows are stored without masks.
         let store = |e: Emit<'c, 'a>, whole: i64| {
             for (number, (value, place)) in (0..).zip(values.iter().zip(&places)) {
@@ -353,7 +354,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     ) -> Vec<Value<'c, 'a>> {
         let column_taps = windows.taps[1];
         let (place, distance) = self.source(e, windows, tile);
-        let operand = self.operands[self.tiles.vector.operand].1;
         let inside = windows.outside()..windows.lines(tile.rows) - windows.outside();
         let lines = windows.lines_of(tile.rows).into_iter().map(|line| Read {
             line,
@@ -370,6 +370,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             Number::Int(neutral) => e.integer(i64::from(neutral as i8), 8, self.lanes),
         };
         let mut sums = vec![outside; (tile.rows * tile.vectors) as usize];
+        let none = self.narrowed(e, outside);
         let factors = self.factors(e, windows, tile);
         let mut masks = BTreeMap::new();
         for (read, at) in lines.iter().flat_map(|read| (0..tile.vectors).map(move |at| (read, at)))
@@ -380,7 +381,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 *loaded.entry(place).or_insert_with(|| {
                     let at = e.offset(read.place, place);
                     let Some(Edges { columns: [first, columns], .. }) = edges else {
-                        return e.load_lanes(operand, at, self.lanes, None);
+                        return self.load(e, at, None);
                     };
                     let mask = match read.columns {
                         Some(columns) => self.mask(e, [*first, columns], place),
@@ -388,8 +389,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                             .entry(place)
                             .or_insert_with(|| self.mask(e, [*first, *columns], place)),
                     };
-                    let operands = [operand.memref, at, mask, outside];
-                    e.op(vector::MASKEDLOAD, &operands, outside.r#type())
+                    self.load(e, at, Some((mask, none)))
                 })
             };
             for tap in 0..column_taps.count {
@@ -413,6 +413,35 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             }
         }
         sums
+    }
+
+    /// A vector of the operand in the type of the sums; where a mask does not hold, of other elements.
+    fn load(
+        &self,
+        e: Emit<'c, 'a>,
+        at: Value<'c, 'a>,
+        mask: Option<(Value<'c, 'a>, Value<'c, 'a>)>,
+    ) -> Value<'c, 'a> {
+        let operand = self.operands[self.tiles.vector.operand].1;
+        let value = match mask {
+            None => e.load_lanes(operand, at, self.lanes, None),
+            Some((mask, none)) => {
+                e.op(vector::MASKEDLOAD, &[operand.memref, at, mask, none], none.r#type())
+            }
+        };
+        match self.tiles.dtype {
+            DType::F16 => e.op(arith::EXTF, &[value], self.lanes.of(e.f32())),
+            _ => value,
+        }
+    }
+
+    /// A sum in the type of the operand.
+    fn narrowed(&self, e: Emit<'c, 'a>, sum: Value<'c, 'a>) -> Value<'c, 'a> {
+        let element = self.operands[self.tiles.vector.operand].1.element;
+        match self.tiles.dtype {
+            DType::F16 => e.op(arith::TRUNCF, &[sum], self.lanes.of(element)),
+            _ => sum,
+        }
     }
 
     /// What has been combined, with another element, or its product with a factor.
