@@ -4,6 +4,7 @@
 //! Ops that only reshape become views first. This fuses chains of elementwise ops with symbolic sizes into
 //! one kernel. Every step is rounded as before, so that results are the same bit for bit.
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, Erase, Location, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of,
     has_one_use, is_used_only_by, read, replace_all_uses, uses,
@@ -27,7 +28,9 @@ pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), S
         let Some(compute) = compute_of(op) else { continue };
         let types = tl::symbolic_operand_types(op)?;
         let [from] = &types[..] else { continue };
-        let computes = |user: OperationRef<'c, 'a>| tl::op_of(user).is_ok();
+        let computes = |user: OperationRef<'c, 'a>| {
+            tl::op_of(user).is_ok() || read::op_name(&user) == func::RETURN
+        };
         let inside = op
             .results()
             .all(|result| uses(Value::from(result)).into_iter().all(|(user, _)| computes(user)));

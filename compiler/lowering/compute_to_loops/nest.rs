@@ -730,17 +730,29 @@ fn neutral<'c: 'a, 'a>(
     }
 }
 
-/// The nest as one loop, if every operand is read at the result's own index or at a fixed position.
+/// The nest as one loop, if every operand is read at the result's own index, or where a reshape of it has that, or at a
+/// fixed position.
 pub(super) fn flattened(
     nest: &Nest,
     operands: &[(&Type, Buffer<'_, '_>)],
 ) -> Option<(Nest, Vec<Type>)> {
     let Compute { dims, reduction: None, body } = &nest.compute else { return None };
-    if dims.len() < 2 || nest.epilogue.is_some() {
+    if nest.epilogue.is_some() {
         return None;
     }
     let own: Vec<_> = (0..dims.len()).map(Scalar::Loop).collect();
-    let reads_own = |operand: usize, at: &[Scalar]| at == own && operands[operand].0.dims == *dims;
+    let mut is_nested = dims.len() > 1;
+    let mut reads_own = |operand: usize, at: &[Scalar]| {
+        let ty = operands[operand].0;
+        if at == own && ty.dims == *dims {
+            return true;
+        }
+        let reshaped = Compute::reshape(ty, dims.clone()).body;
+        let is_reshaped =
+            ty.rank() > 0 && matches!(reshaped, Scalar::Load(_, other) if other[..] == *at);
+        is_nested |= is_reshaped;
+        is_reshaped
+    };
     let mut whole = vec![false; operands.len()];
     let mut parts = vec![false; operands.len()];
     let mut loose = false;
@@ -759,7 +771,7 @@ pub(super) fn flattened(
         }
         _ => None,
     });
-    if loose || whole.iter().zip(&parts).any(|(whole, part)| *whole && *part) {
+    if !is_nested || loose || whole.iter().zip(&parts).any(|(whole, part)| *whole && *part) {
         return None;
     }
     let types = operands.iter().zip(&whole).map(|((ty, _), whole)| match whole {
