@@ -18,8 +18,8 @@ const MAX_OPERANDS: usize = 64;
 /// Maximum number of parts of an expression after inlining.
 const MAX_PARTS: usize = 2048;
 
-/// Replaces every general op that only reshapes an operand of other ops by a view, as its elements stay in
-/// place. Values that are returned, or passed to a branch or loop, have memory of their own.
+/// Replaces every general op that only reshapes its operand by a view, as its elements stay in place, unless it is passed to
+/// a branch or loop, whose operands have memory of their own.
 ///
 /// # Errors
 /// If an op has no block.
@@ -28,17 +28,17 @@ pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), S
         let Some(compute) = compute_of(op) else { continue };
         let types = tl::symbolic_operand_types(op)?;
         let [from] = &types[..] else { continue };
-        let computes = |user: OperationRef<'c, 'a>| {
+        let reads_in_place = |user: OperationRef<'c, 'a>| {
             tl::op_of(user).is_ok() || read::op_name(&user) == func::RETURN
         };
-        let inside = op
-            .results()
-            .all(|result| uses(Value::from(result)).into_iter().all(|(user, _)| computes(user)));
+        let is_read_in_place = op.results().all(|result| {
+            uses(Value::from(result)).into_iter().all(|(user, _)| reads_in_place(user))
+        });
         // A broadcast scalar has the expression of a reshape, but of fewer elements.
         let elements = Dim::product(&compute.dims);
         let reshapes =
             from.elements() == elements && *compute == Compute::reshape(from, compute.dims.clone());
-        if !inside || !reshapes {
+        if !is_read_in_place || !reshapes {
             continue;
         }
         let operands: Vec<Value> = op.operands().collect();

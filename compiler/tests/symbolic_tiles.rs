@@ -111,7 +111,7 @@ fn pool(
 #[test]
 fn pools() {
     let open = || [n() + 4.into(), m() + 4.into()];
-    for dtype in [DType::F32, DType::U8, DType::I8] {
+    for dtype in [DType::F32, DType::F16, DType::U8, DType::I8] {
         for combine in [Combine::Max, Combine::Min] {
             let (op, operands) = pool(dtype, combine, [3, 3], [2, 1], open());
             check(op, operands);

@@ -2,7 +2,7 @@
 
 use crate::support::{graphs::f32s, levels::levels};
 use irc::{Compiled, Place, Session, Target, codegen::Backend};
-use irc_tensor::Tensor;
+use irc_tensor::{DType, Tensor, TensorType};
 use irc_tl::{Binary, Builder, Constant, Conv, Dim, Graph, Op, Type, Unary};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,6 +15,8 @@ struct Case {
     filters: i64,
     size: [i64; 2],
     pads: [[i64; 2]; 2],
+    /// The type of the images, filters and result.
+    dtype: DType,
 }
 
 impl Case {
@@ -24,11 +26,24 @@ impl Case {
     }
 
     fn x(&self) -> Tensor {
-        f32s([self.images, self.channels, self.size[0], self.size[1]], 1)
+        self.random(&[self.images, self.channels, self.size[0], self.size[1]], 1)
     }
 
     fn w(&self) -> Tensor {
-        f32s([self.filters, self.channels, 3, 3], 2)
+        self.random(&[self.filters, self.channels, 3, 3], 2)
+    }
+
+    fn random(&self, shape: &[i64], seed: u64) -> Tensor {
+        Tensor::random(TensorType::new(self.dtype, shape), seed).unwrap()
+    }
+
+    /// How far a number of the result's type is from the one it stands for, relative to that.
+    fn rounding(&self) -> f64 {
+        match self.dtype {
+            DType::F16 => 2f64.powi(-11),
+            DType::BF16 => 2f64.powi(-8),
+            _ => 0.0,
+        }
     }
 
     /// The convolution alone, or with a bias, a second operand and a function after it; of images of this size, or of open
@@ -113,8 +128,12 @@ impl Case {
         let found = compiled.runner().unwrap().run(inputs).unwrap();
         for (place, (found, expected)) in found["y"].to_f64().into_iter().zip(expected).enumerate()
         {
-            let error = (found - expected).abs() / largest;
-            assert!(error <= BOUND, "element {place} of {:?}: {found}, not {expected}", self.size);
+            let bound = BOUND * largest + self.rounding() * expected.abs();
+            assert!(
+                (found - expected).abs() <= bound,
+                "element {place} of {:?}: {found}, not {expected}",
+                self.size
+            );
         }
     }
 
@@ -133,21 +152,25 @@ fn compiled(graph: &Graph, target: Target) -> Arc<Compiled> {
 
 const SAME: [[i64; 2]; 2] = [[1, 1], [1, 1]];
 
+/// A convolution of one image to one of the same size.
+fn of(channels: i64, filters: i64, size: [i64; 2]) -> Case {
+    Case { images: 1, channels, filters, size, pads: SAME, dtype: DType::F32 }
+}
+
 #[test]
 fn of_every_size_and_on_every_processor() {
-    let case = |channels, filters, size| Case { images: 1, channels, filters, size, pads: SAME };
     let cases = [
         // Whole tiles and chunks; neither; several blocks of tiles; panels of filters that are not full.
-        case(8, 16, [16, 16]),
-        case(9, 21, [13, 17]),
-        case(16, 40, [23, 70]),
-        case(64, 8, [14, 14]),
-        Case { images: 3, pads: [[0, 0], [0, 0]], ..case(12, 9, [15, 22]) },
-        Case { images: 2, pads: [[2, 0], [1, 3]], ..case(8, 8, [19, 12]) },
+        of(8, 16, [16, 16]),
+        of(9, 21, [13, 17]),
+        of(16, 40, [23, 70]),
+        of(64, 8, [14, 14]),
+        Case { images: 3, pads: [[0, 0], [0, 0]], ..of(12, 9, [15, 22]) },
+        Case { images: 2, pads: [[2, 0], [1, 3]], ..of(8, 8, [19, 12]) },
         // Small images, in tiles of 2 by 2.
-        case(8, 24, [7, 7]),
-        Case { images: 2, ..case(24, 19, [8, 6]) },
-        case(16, 16, [6, 8]),
+        of(8, 24, [7, 7]),
+        Case { images: 2, ..of(24, 19, [8, 6]) },
+        of(16, 16, [6, 8]),
     ];
     for (number, case) in cases.iter().enumerate() {
         let is_followed = number % 2 == 0;
@@ -165,12 +188,26 @@ fn of_every_size_and_on_every_processor() {
     assert_eq!(cases[1].transformed(quick, true), 0);
 }
 
+/// Halves are transformed, multiplied and added in single precision, and rounded once.
+#[test]
+fn of_halves() {
+    for dtype in [DType::F16, DType::BF16] {
+        for (channels, filters, size) in [(8, 16, [16, 16]), (9, 21, [13, 17]), (8, 24, [7, 7])] {
+            let case = Case { dtype, ..of(channels, filters, size) };
+            let expected = case.expected(false);
+            for target in levels().into_iter().filter(|target| target.vector_bytes() >= 32) {
+                assert_eq!(case.transformed_as(target, false, &expected), 1, "{size:?}");
+            }
+        }
+    }
+}
+
 /// One program serves images smaller than a tile, and those of several blocks of tiles, of which the last has one vector or two.
 #[test]
 fn of_open_sizes() {
     let sizes = [[1, 1], [2, 3], [4, 4], [7, 7], [9, 8], [13, 17], [16, 33], [31, 9]];
     for (images, pads) in [(1, SAME), (2, [[0, 0], [0, 0]]), (1, [[2, 0], [1, 3]])] {
-        let case = |size| Case { images, channels: 9, filters: 21, size, pads };
+        let case = |size| Case { images, pads, ..of(9, 21, size) };
         for target in levels() {
             let is_followed = images == 1;
             let any = case([7, 7]);
@@ -190,7 +227,7 @@ fn of_open_sizes() {
 /// Filters that come from memory are packed for smaller tiles too, which small images use.
 #[test]
 fn of_open_sizes_with_large_filters() {
-    let case = |size| Case { images: 1, channels: 172, filters: 173, size, pads: SAME };
+    let case = |size| of(172, 173, size);
     let open = compiled(&case([7, 7]).graph(true, true), Target::host());
     for size in [[7, 7], [3, 5], [8, 13], [12, 12]] {
         case(size).compare(&open, true, &case(size).expected(true));
@@ -199,12 +236,12 @@ fn of_open_sizes_with_large_filters() {
 
 #[test]
 fn not_where_it_does_not_pay() {
-    let case = Case { images: 1, channels: 32, filters: 32, size: [5, 5], pads: SAME };
+    let case = of(32, 32, [5, 5]);
     assert_eq!(case.transformed(Target::host(), false), 0);
 }
 
 #[test]
 fn deep_sums_stay_within_the_bound() {
-    let case = Case { images: 1, channels: 512, filters: 16, size: [16, 16], pads: SAME };
+    let case = of(512, 16, [16, 16]);
     case.transformed(Target::host(), false);
 }
