@@ -2,6 +2,7 @@
 //! `docs/kernels.md` lists the LLVM bugs that are worked around here.
 use super::{
     CodegenError, Output, Row, Target, isolate::isolated, saturate::widen_saturating_conversions,
+    unroll::keep_long_loops,
 };
 use crate::lowering::linalg_to_vector::Dots;
 use inkwell::{
@@ -63,6 +64,7 @@ fn dots(target: &Target) -> Dots {
 /// What MLIR could not translate or LLVM could not compile.
 fn compile(module: &Module<'_>, target: &Target, output: Output) -> Result<Vec<u8>, CodegenError> {
     widen_saturating_conversions(module);
+    keep_long_loops(module);
     let owned = translate(module)?;
     let target = target.clone();
     isolated(move || generate(owned, &target, output))
@@ -97,8 +99,11 @@ pub(super) fn generate(
         add_conversions(&context, &module)?;
     }
     mark_functions(&context, &module, target);
+    let options = PassBuilderOptions::create();
+    // Kernels have no scalar code that it changes.
+    options.set_loop_slp_vectorization(false);
     module
-        .run_passes("default<O3>", &machine, PassBuilderOptions::create())
+        .run_passes("default<O3>", &machine, options)
         .map_err(|error| CodegenError::new(error.to_string()))?;
     let bytes = match output {
         Output::LlvmIr => module.print_to_string().to_bytes().to_vec(),

@@ -16,6 +16,7 @@ pub mod nvptx;
 mod requirements;
 mod saturate;
 mod target;
+mod unroll;
 
 use irc_mlir::{Module, OperationRef, PassError, read};
 

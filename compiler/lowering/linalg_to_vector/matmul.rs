@@ -930,6 +930,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             Extent::Passed(count) => count,
             Extent::Known(_) => {
                 let full = self.m / mr * mr;
+                let is_whole = mc >= self.m && self.partial.is_none();
+                if self.matmul.product.is_transposed && is_whole && full < self.m {
+                    return self.emit_turned_rows(cg, e, outer, (a, b), strip, depth);
+                }
                 if full > 0 {
                     let full = e.index(full);
                     whole(e, if mc < self.m { e.min(block_end, full) } else { full })?;
@@ -965,6 +969,32 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             Ok(vec![])
         };
         e.if_else(runs, &[], rest_of, |_| Ok(vec![])).map(|_| ())
+    }
+
+    /// As [`Self::emit_rows`], of the only block of a transposed product whose last tile has fewer rows.
+    fn emit_turned_rows(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
+        strip: Strip<'c, 'a>,
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
+        let Strip { ic, column, columns, tiles, next } = strip;
+        let rows = self.blocks.mr;
+        let (mut start, mut end) = (ic, e.index(self.m));
+        if let Some(tiles) = tiles {
+            start = e.max(start, e.scale(tiles.from, rows));
+            end = e.min(end, e.scale(tiles.to, rows));
+        }
+        e.for_each((start, end, rows), &[], |e, row, _| {
+            let ahead = self.ahead(e, b, next, e.binary(arith::SUBI, row, ic));
+            let tile = Tile { row, column, rows, columns, ahead };
+            let left = self.m % rows;
+            self.emit_turned(cg, e, outer, (a, b), (tile, left), depth).map(|()| vec![])
+        })
+        .map(|_| ())
     }
 
     /// The share of the panel after this one that a tile prefetches, by its first row in the block. A packed panel of a large

@@ -9,7 +9,7 @@ use crate::lowering::linalg_to_vector::{
     packing,
     pass::{Pass, emit_result},
 };
-use irc_mlir::{Value, ops::arith};
+use irc_mlir::{Value, ValueLike, ops::arith};
 use irc_packing::Extension;
 
 /// The minimum depth of a product whose tiles prefetch what they read and write at their end: with less, that does not arrive
@@ -67,6 +67,34 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             },
         )?;
         finished
+    }
+
+    /// Computes a tile of a transposed product, of which the last one has fewer rows: they have sums of their own, and are
+    /// transposed and stored by the same code.
+    pub(super) fn emit_turned(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
+        (tile, left): (Tile<'c, 'a>, i64),
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
+        let is_last = e.compare(0, tile.row, e.index(self.m - left));
+        let count = (tile.rows * self.vectors_per_row(tile)) as usize;
+        let types = vec![self.lanes.of(self.element); count];
+        let (own, of) = (&*cg, |rows| Tile { rows, ..tile });
+        let sums = |e: Emit<'c, 'a>, tile| {
+            let starts = self.start(own, e, outer, tile, depth)?;
+            let mut sums = self.accumulate(e, (a, b), tile, depth, &starts)?;
+            sums.resize(count, e.zero(self.element, self.lanes));
+            Ok::<_, LowerError>(sums)
+        };
+        let sums = e.if_else(is_last, &types, |e| sums(e, of(left)), |e| sums(e, tile))?;
+        let rows = [left, tile.rows].map(|rows| e.index(rows));
+        let live = e.op(arith::SELECT, &[is_last, rows[0], rows[1]], rows[0].r#type());
+        let mask = e.first_lanes(live, self.lanes);
+        self.finish_transposed(cg, e, outer, tile, &sums, mask)
     }
 
     /// Prefetches what a finished tile reads and writes, where rows are so far apart that processors do not: while the
@@ -362,7 +390,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         sums: &[Value<'c, 'a>],
     ) -> Result<()> {
         if self.matmul.product.is_transposed {
-            return self.finish_transposed(cg, e, outer, tile, sums);
+            let mask = e.tail_mask(tile.rows, self.lanes);
+            return self.finish_transposed(cg, e, outer, tile, sums, mask);
         }
         let pass = Pass::after_product(&self.matmul.epilogue, outer.len(), self.n);
         let width = self.lanes.count();
@@ -401,7 +430,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         e.loop_over(tile.rows, |e, row| run(cg, e, row))
     }
 
-    /// Stores a finished tile of a transposed product: its columns are rows of the result.
+    /// Stores a finished tile of a transposed product: its columns are rows of the result. A mask has the rows that exist, if
+    /// not all do.
     fn finish_transposed(
         &self,
         cg: &mut Codegen<'c, 'a>,
@@ -409,6 +439,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         outer: &[Value<'c, 'a>],
         tile: Tile<'c, 'a>,
         sums: &[Value<'c, 'a>],
+        mask: Option<Value<'c, 'a>>,
     ) -> Result<()> {
         let Some(scratch) = self.tile else { return Ok(()) };
         let (width, each) = (self.lanes.count(), self.vectors_per_row(tile) as usize);
@@ -422,7 +453,6 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             }
         }
         let pass = Pass::after_product(&self.matmul.epilogue, outer.len(), self.m);
-        let mask = e.tail_mask(tile.rows, self.lanes);
         e.loop_over(tile.columns, |e, column| {
             let mut rows = outer.to_vec();
             rows[self.matmul.product.n] = e.add(tile.column, column);
