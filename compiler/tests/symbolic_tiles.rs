@@ -147,5 +147,9 @@ fn rows() {
         let row = Scalar::load(0, [Scalar::Loop(0), Scalar::Loop(1)]);
         let reduced = Compute::reduce([n()], combine, [m()], row);
         check(Op::compute(reduced), vec![ty(DType::F32, [n(), m()])]);
+        // Planes are rows too.
+        let plane = Scalar::load(0, [0, 1, 2].map(Scalar::Loop));
+        let reduced = Compute::reduce([3.into()], combine, [n(), m()], plane);
+        check(Op::compute(reduced), vec![ty(DType::F32, [3.into(), n(), m()])]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Positions of an image are numbered across its lines. The elements under the filters at as many positions as a tile has
 //! columns are copied to a panel, zeros where they are outside of the image; then all tiles of filters read it.
-use super::{Load, SLE, Tile, Tiles, Writer, epilogue::Vector};
+use super::{Load, SLE, Tile, Tiles, ULT, Writer, epilogue::Vector};
 use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
 use crate::lowering::compute_to_loops::nest::Part;
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
@@ -36,6 +36,9 @@ const DEEPEST: i64 = 512;
 /// The maximum number of columns after the last whole vector that are computed with filters in lanes.
 const FEW: i64 = 4;
 
+/// The number of vectors of the tile before the last columns, if a vector is left after tiles of two.
+const LAST: i64 = 3;
+
 /// The steps of a single one of them that are independent.
 const STEPS: i64 = 4;
 
@@ -68,6 +71,28 @@ struct Panel<'p, 'c, 'a> {
     positions: Value<'c, 'a>,
 }
 
+/// The sums of a tile of filters.
+struct Sums<'c, 'a> {
+    /// The first filter.
+    filter: Value<'c, 'a>,
+    /// The vectors of a filter.
+    vectors: i64,
+    values: Vec<Value<'c, 'a>>,
+    /// Where they are in the result.
+    places: Vec<Value<'c, 'a>>,
+    /// The lanes that exist, if not all do.
+    live: Option<Value<'c, 'a>>,
+}
+
+impl<'c: 'a, 'a> Sums<'c, 'a> {
+    /// Adds others.
+    fn add(&mut self, e: Emit<'c, 'a>, others: Vec<Value<'c, 'a>>) {
+        for (sum, other) in self.values.iter_mut().zip(others) {
+            *sum = e.binary(arith::ADDF, *sum, other);
+        }
+    }
+}
+
 /// The columns of a tile.
 #[derive(Clone, Copy)]
 enum Columns {
@@ -77,6 +102,8 @@ enum Columns {
     Rest,
     /// A few, with filters in lanes.
     Few,
+    /// Three vectors and, with filters in lanes, one more if there is one.
+    Last,
 }
 
 impl Columns {
@@ -84,6 +111,7 @@ impl Columns {
         match self {
             Self::Vectors(vectors) => vectors,
             Self::Rest | Self::Few => 1,
+            Self::Last => LAST,
         }
     }
 }
@@ -306,17 +334,27 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let columns = self.vectors * width;
         let rest = e.binary(arith::REMSI, panel.count, e.index(columns));
         let whole = e.binary(arith::SUBI, panel.count, rest);
-        let mut ranges = vec![(e.index(0), whole, Columns::Vectors(self.vectors))];
-        if self.has_few(panels, filters) {
+        let tiles = Columns::Vectors(self.vectors);
+        let ranges = if self.has_few(panels, filters) {
             // As many lanes of a vector as have a column, if they are few.
             let left = e.binary(arith::REMSI, panel.count, e.index(width));
             let is_few = e.compare(SLE, left, e.index(FEW));
-            let left = e.op(arith::SELECT, &[is_few, left, e.index(0)], left.r#type());
-            let end = e.binary(arith::SUBI, panel.count, left);
-            ranges.extend([(whole, end, Columns::Rest), (end, panel.count, Columns::Few)]);
+            let either = |condition, x, y| e.op(arith::SELECT, &[condition, x, y], left.r#type());
+            let end = e.binary(arith::SUBI, panel.count, either(is_few, left, e.index(0)));
+            // A vector, and one column at most, after two vectors: these are one tile.
+            let is_vector = e.compare(ULT, e.offset(rest, -width), e.index(2));
+            let is_last = e.binary(arith::ANDI, is_vector, e.compare(SLE, e.index(columns), whole));
+            let start = either(is_last, e.offset(whole, -columns), whole);
+            let [rest, few] = [whole, end].map(|from| either(is_last, panel.count, from));
+            vec![
+                (e.index(0), start, tiles),
+                (start, whole, Columns::Last),
+                (rest, end, Columns::Rest),
+                (few, panel.count, Columns::Few),
+            ]
         } else {
-            ranges.push((whole, panel.count, Columns::Rest));
-        }
+            vec![(e.index(0), whole, tiles), (whole, panel.count, Columns::Rest)]
+        };
         for (from, to, columns) in ranges {
             let step = columns.vectors() * width;
             let Ok(_) = e.for_each::<Infallible>((from, to, step), &[], |e, column, _| {
@@ -335,8 +373,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             && 2 * panels.rows == self.lanes.count()
     }
 
-    /// The sums of a few columns from one on in a block of channels, by filter: columns with filters in lanes, which are then
-    /// exchanged.
+    /// The sums of a few columns from one on in a block of channels, with filters in lanes.
     fn few(
         &self,
         e: Emit<'c, 'a>,
@@ -379,12 +416,24 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let types = vec![lanes.of(e.f32()); FEW as usize];
         let one = |e: Emit<'c, 'a>| sums_of(e, 1, STEPS);
         let Ok(columns) = e.if_else(is_one, &types, one, |e| sums_of(e, FEW, 2));
+        columns
+    }
+
+    /// Columns with filters in lanes, exchanged: filters with columns in lanes.
+    fn by_filter(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        columns: &[Value<'c, 'a>],
+    ) -> Vec<Value<'c, 'a>> {
+        let zero = e.zero(e.f32(), Lanes::Vector(panels.rows));
+        let column = |number: usize| columns.get(number).copied().unwrap_or(zero);
         // Pairs of columns of each filter, then all of them.
         let pairs: Vec<i64> =
             (0..2 * panels.rows).map(|lane| lane / 2 + lane % 2 * panels.rows).collect();
         let wide = self.lanes.of(e.f32());
         let pairs =
-            [0, 2].map(|first| e.shuffle_to(columns[first], columns[first + 1], &pairs, wide));
+            [0, 2].map(|first| e.shuffle_to(column(first), column(first + 1), &pairs, wide));
         let of_filter = |filter: i64| {
             let pick = |lane: i64| 2 * filter + lane % 2 + lane / 2 % 2 * 2 * panels.rows;
             e.shuffle(pairs[0], pairs[1], &(0..self.lanes.count()).map(pick).collect::<Vec<_>>())
@@ -482,23 +531,17 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         panel
     }
 
-    /// Adds the products of some channels to the tile of a strip of filters.
-    fn product(
+    /// The sums of a tile before some channels: so many vectors from a column on, or what is left of one. The first block starts
+    /// from zeros.
+    fn sums_before(
         &self,
         e: Emit<'c, 'a>,
-        panels: &Panels,
         panel: &Panel<'_, 'c, 'a>,
-        (strip, rows, is_packed): (Value<'c, 'a>, i64, bool),
-        (channel, channels): (Value<'c, 'a>, Value<'c, 'a>),
-        (column, columns): (Value<'c, 'a>, Columns),
-    ) {
+        (filter, rows): (Value<'c, 'a>, i64),
+        channel: Value<'c, 'a>,
+        (column, vectors, rest): (Value<'c, 'a>, i64, Option<Value<'c, 'a>>),
+    ) -> Sums<'c, 'a> {
         let width = self.lanes.count();
-        let vectors = columns.vectors();
-        let rest = match columns {
-            Columns::Vectors(_) => None,
-            Columns::Rest | Columns::Few => Some(e.binary(arith::SUBI, panel.count, column)),
-        };
-        let filter = e.scale(strip, panels.rows);
         let place = self.place(e, &[panel.at, &[filter]].concat(), 0);
         let place = e.add(e.binary(arith::MULI, place, panel.positions), panel.first);
         let place = e.add(place, column);
@@ -508,7 +551,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 e.offset(e.add(place, row), number % vectors * width)
             })
             .collect();
-        // The first block starts from zeros.
         let is_first = e.compare(0, channel, e.index(0));
         let count = rest.unwrap_or_else(|| e.index(vectors * width));
         let none = e.index(0);
@@ -520,10 +562,70 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             })
             .collect();
         let live = rest.and_then(|rest| e.first_lanes(rest, self.lanes));
-        let sums = places.iter().enumerate().map(|(number, place)| {
+        let values = places.iter().enumerate().map(|(number, place)| {
             e.load_lanes(self.result, *place, self.lanes, started[number % vectors as usize])
         });
-        let sums: Vec<_> = sums.collect();
+        Sums { filter, vectors, values: values.collect(), places, live }
+    }
+
+    /// Stores sums, after the last channels through the epilogue.
+    fn store_sums(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        panel: &Panel<'_, 'c, 'a>,
+        (channel, channels): (Value<'c, 'a>, Value<'c, 'a>),
+        Sums { filter, vectors, values: sums, places, live }: Sums<'c, 'a>,
+    ) {
+        let finished = |e: Emit<'c, 'a>| {
+            let rows = sums.chunks(vectors as usize).zip(places.chunks(vectors as usize));
+            let rows = (0..).zip(rows).flat_map(|(row, (sums, places))| {
+                let outer = [panel.at, &[e.offset(filter, row)]].concat();
+                let vectors = sums.iter().zip(places);
+                let vectors = vectors.map(|(value, place)| Vector {
+                    value: *value,
+                    place: *place,
+                    mask: live,
+                });
+                self.finished(e, &outer, vectors)
+            });
+            Ok::<_, Infallible>(rows.collect())
+        };
+        let types: Vec<_> = sums.iter().map(|sum| sum.r#type()).collect();
+        let Ok(finished) = match self.finish {
+            Some(finish) if finish.is_vector() && panels.block < panels.channels => {
+                let done = e.add(channel, channels);
+                let is_last = e.compare(0, done, e.index(panels.channels));
+                e.if_else(is_last, &types, finished, |_| Ok(sums.clone()))
+            }
+            _ => finished(e),
+        };
+        for (sum, place) in finished.into_iter().zip(places) {
+            e.store(sum, self.result, place, self.lanes, live);
+        }
+    }
+
+    /// Adds the products of some channels to the tile of a strip of filters.
+    fn product(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        panel: &Panel<'_, 'c, 'a>,
+        (strip, rows, is_packed): (Value<'c, 'a>, i64, bool),
+        channels: (Value<'c, 'a>, Value<'c, 'a>),
+        (column, columns): (Value<'c, 'a>, Columns),
+    ) {
+        let (width, vectors) = (self.lanes.count(), columns.vectors());
+        let filter = e.scale(strip, panels.rows);
+        let sums_of = |column, vectors, rest| {
+            self.sums_before(e, panel, (filter, rows), channels.0, (column, vectors, rest))
+        };
+        let left = |column| Some(e.binary(arith::SUBI, panel.count, column));
+        let rest = match columns {
+            Columns::Vectors(_) | Columns::Last => None,
+            Columns::Rest | Columns::Few => left(column),
+        };
+        let mut sums = sums_of(column, vectors, rest);
         let filters = self.operands[self.broadcast().operand].1;
         let all = panels.channels * panels.taps;
         // The distance between rows, and between elements of a row.
@@ -531,11 +633,20 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             true => {
                 let depth = up(panels.depth(), panels.rows);
                 let block = up(panels.filters, panels.rows) * panels.taps;
-                (e.add(e.scale(channel, block), e.scale(filter, depth)), 1, panels.rows)
+                let first = e.add(e.scale(channels.0, block), e.scale(filter, depth));
+                (first, 1, panels.rows)
             }
-            false => (e.add(e.scale(filter, all), e.scale(channel, panels.taps)), all, 1),
+            false => {
+                let first = e.add(e.scale(filter, all), e.scale(channels.0, panels.taps));
+                (first, all, 1)
+            }
         };
-        let depth = e.scale(channels, panels.taps);
+        let depth = e.scale(channels.1, panels.taps);
+        if let (Columns::Few, Some(count)) = (columns, rest) {
+            let own = self.few(e, panels, (first, depth), column, count);
+            sums.add(e, self.by_filter(e, panels, &own));
+            return self.store_sums(e, panels, panel, channels, sums);
+        }
         // What is multiplied: a vector of the panel, or of the operand.
         let in_place = panels.in_place.map(|axis| {
             let Load { operand, at } = &self.tiles.vector;
@@ -543,11 +654,19 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             let place = self.body(e, &loops).place(e, *operand, at);
             (self.operands[*operand].1, place, self.axis_distance(e, *operand, axis))
         });
+        // The column after three vectors.
+        let after = match columns {
+            Columns::Last => Some(e.offset(column, LAST * width)),
+            _ => None,
+        };
+        let in_lanes = Lanes::Vector(panels.rows);
+        let live = sums.live;
         let accumulate = |e: Emit<'c, 'a>, k: Value<'c, 'a>, sums: &[Value<'c, 'a>]| {
+            let of_panel = |column| e.add(e.scale(k, panels.stride()), column);
             let load = |vector: i64| match in_place {
                 None => {
-                    let at = e.add(e.scale(k, panels.stride()), column);
-                    e.load_lanes(self.copied(), e.offset(at, vector * width), self.lanes, None)
+                    let at = e.offset(of_panel(column), vector * width);
+                    e.load_lanes(self.copied(), at, self.lanes, None)
                 }
                 Some((operand, first, distance)) => {
                     let at = e.add(first, e.binary(arith::MULI, k, distance));
@@ -568,40 +687,24 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     next.push(e.op(math::FMA, &[factor, *value, sum], sum.r#type()));
                 }
             }
+            if let Some(after) = after {
+                let factors = e.load_lanes(filters, place, in_lanes, None);
+                let element = e.splat(e.load(self.copied(), of_panel(after)), in_lanes);
+                let sum = sums[next.len()];
+                next.push(e.op(math::FMA, &[factors, element, sum], sum.r#type()));
+            }
             Ok::<_, Infallible>(next)
         };
-        let sums = if let Columns::Few = columns {
-            let own = self.few(e, panels, (first, depth), column, count);
-            sums.iter().zip(own).map(|(sum, own)| e.binary(arith::ADDF, *sum, own)).collect()
-        } else {
-            let Ok(sums) = e.for_each((e.index(0), depth, 1), &sums, accumulate);
-            sums
-        };
-        let finished = |e: Emit<'c, 'a>| {
-            let rows = sums.chunks(vectors as usize).zip(places.chunks(vectors as usize));
-            let rows = (0..).zip(rows).flat_map(|(row, (sums, places))| {
-                let outer = [panel.at, &[e.offset(filter, row)]].concat();
-                let vectors = sums.iter().zip(places);
-                let vectors = vectors.map(|(value, place)| Vector {
-                    value: *value,
-                    place: *place,
-                    mask: live,
-                });
-                self.finished(e, &outer, vectors)
-            });
-            Ok::<_, Infallible>(rows.collect())
-        };
-        let types: Vec<_> = sums.iter().map(|sum| sum.r#type()).collect();
-        let Ok(sums) = match self.finish {
-            Some(finish) if finish.is_vector() && panels.block < panels.channels => {
-                let done = e.add(channel, channels);
-                let is_last = e.compare(0, done, e.index(panels.channels));
-                e.if_else(is_last, &types, finished, |_| Ok(sums.clone()))
-            }
-            _ => finished(e),
-        };
-        for (sum, place) in sums.into_iter().zip(places) {
-            e.store(sum, self.result, place, self.lanes, live);
+        let zero = after.map(|_| e.zero(e.f32(), in_lanes));
+        let starts: Vec<_> = sums.values.iter().copied().chain(zero).collect();
+        let Ok(mut values) = e.for_each((e.index(0), depth, 1), &starts, accumulate);
+        let own = values.split_off(sums.values.len());
+        sums.values = values;
+        self.store_sums(e, panels, panel, channels, sums);
+        if let (Some(after), [own]) = (after, &own[..]) {
+            let mut sums = sums_of(after, 1, left(after));
+            sums.add(e, self.by_filter(e, panels, &[*own]));
+            self.store_sums(e, panels, panel, channels, sums);
         }
     }
 }
