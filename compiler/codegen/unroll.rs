@@ -1,7 +1,7 @@
 //! Loops that LLVM leaves as they are.
 //!
-//! Kernels have tiles as large as registers allow, in loops that are long already. LLVM would analyse for a quarter of its time
-//! how to unroll them, and unroll some for processors with large buffers, to no avail.
+//! Kernels have tiles as large as registers allow, in loops that are long already. LLVM would take a fifth of the time of its passes
+//! to find out how to unroll them, and unroll some for processors with large buffers, which makes nothing faster.
 use irc_mlir::ops::llvm;
 use irc_mlir::{
     BlockLike, Module, OperationLike, OperationRef, attr, context_of, read, set_attribute,

@@ -10,9 +10,9 @@ use crate::{
     lowering::emit_entry::WEIGHTS,
     machine::in_context,
 };
-use irc_dialects::tl::tensor_type_to_mlir;
+use irc_dialects::tl::{self, tensor_type_to_mlir};
 use irc_mlir::{
-    BlockLike, Context, OperationLike, OperationRef, RegionLike, Type, Value,
+    BlockLike, Context, OperationLike, OperationRef, RegionLike, Type,
     melior::ir::{attribute::TypeAttribute, r#type::FunctionType},
     read,
 };
@@ -43,8 +43,8 @@ pub fn mark<'c: 'a, 'a>(
     let Ok(interface) = interface_of(&main) else { return };
     let mut constants: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut large: BTreeSet<Use> = BTreeSet::new();
-    for (index, use_) in arguments(main, &interface) {
-        let Some((callee, operand)) = use_ else { continue };
+    for (index, path) in arguments(&read::body_ops(module), main, &interface) {
+        let Some(Path { use_: (callee, operand), .. }) = path else { continue };
         let number = interface.inputs[index].weight.and_then(|it| usize::try_from(it).ok());
         if !number.and_then(|number| weights.get(number)).is_some_and(is_small) {
             large.insert((callee.clone(), operand));
@@ -77,23 +77,72 @@ fn is_small(constant: &Constant) -> bool {
 /// A kernel and an operand of it.
 type Use = (String, usize);
 
+/// Where a constant is used, if it has a single use.
+struct Path<'c, 'a> {
+    /// The functions that it is passed to, as parameters of these numbers.
+    through: Vec<(OperationRef<'c, 'a>, usize)>,
+    /// The launch that reads it.
+    use_: Use,
+}
+
 /// For each argument of a program its position, and its only launch if it is a constant with a single use.
 fn arguments<'c: 'a, 'a>(
+    functions: &[OperationRef<'c, 'a>],
     main: OperationRef<'c, 'a>,
     interface: &Interface,
-) -> Vec<(usize, Option<Use>)> {
-    let block = main.region(0).ok().and_then(|region| region.first_block());
-    let Some(block) = block else { return vec![] };
-    let use_of = |index: usize, port: &Port| {
-        port.weight?;
-        let argument: Value = block.argument(index).ok()?.into();
-        let uses = irc_mlir::uses(argument);
-        let [(op, operand)] = uses[..] else { return None };
-        let callee = read::symbol(&op, "callee")?;
-        (read::op_name(&op) == "tl.launch").then_some((callee, operand))
-    };
+) -> Vec<(usize, Option<Path<'c, 'a>>)> {
+    let callees = callees(functions);
     let ports = interface.inputs.iter().enumerate();
-    ports.map(|(index, port)| (index, use_of(index, port))).collect()
+    ports
+        .map(|(index, port)| (index, port.weight.and_then(|_| path_of(&callees, main, index))))
+        .collect()
+}
+
+/// The functions that are called from one place only, by name.
+fn callees<'c: 'a, 'a>(
+    functions: &[OperationRef<'c, 'a>],
+) -> BTreeMap<String, OperationRef<'c, 'a>> {
+    let mut calls: BTreeMap<String, usize> = BTreeMap::new();
+    for op in functions.iter().flat_map(|function| read::body_ops(*function)) {
+        for name in ["callee", "body", "then", "otherwise"] {
+            if let Some(callee) = read::symbol(&op, name) {
+                *calls.entry(callee).or_default() += 1;
+            }
+        }
+    }
+    let called_once = functions.iter().filter_map(|function| {
+        let name = read::string(function, "sym_name")?;
+        (calls.get(&name) == Some(&1)).then_some((name, *function))
+    });
+    called_once.collect()
+}
+
+/// Where an argument of a function is used, as itself or as a value that a loop does not change.
+fn path_of<'c: 'a, 'a>(
+    callees: &BTreeMap<String, OperationRef<'c, 'a>>,
+    function: OperationRef<'c, 'a>,
+    index: usize,
+) -> Option<Path<'c, 'a>> {
+    let block = function.region(0).ok()?.first_block()?;
+    let uses = irc_mlir::uses(block.argument(index).ok()?.into());
+    let [(op, operand)] = uses[..] else { return None };
+    let (callee, parameter) = match read::op_name(&op).as_str() {
+        tl::LAUNCH => {
+            let use_ = (read::symbol(&op, "callee")?, operand);
+            return Some(Path { through: vec![], use_ });
+        }
+        tl::CALL => (read::symbol(&op, "callee")?, operand),
+        tl::LOOP => {
+            // After the number of iterations and a condition, values that it carries; the body gets a number and all values.
+            let carried = usize::try_from(read::integer(&op, "carried")?).ok()?;
+            (read::symbol(&op, "body")?, operand.checked_sub(1).filter(|at| *at > carried)?)
+        }
+        _ => return None,
+    };
+    let callee = *callees.get(&callee)?;
+    let mut path = path_of(callees, callee, parameter)?;
+    path.through.push((callee, parameter));
+    Some(path)
 }
 
 /// A program whose constants are packed for its kernels and, if they are in the library, have offsets; and
@@ -126,7 +175,7 @@ pub fn settle_in(
     let is_main = |op: &&OperationRef| !op.has_attribute("sym_visibility");
     let main = *functions.iter().find(is_main)?;
     let mut interface = interface_of(&main).ok()?;
-    pack(context, main, &mut interface, &mut constants, kernels)?;
+    pack(context, (&functions, main), &mut interface, &mut constants, kernels)?;
     if place == Place::Linked {
         let weight_offsets = offsets(&interface, &constants)?;
         PROGRAM.write(main, &ProgramInfo { weight_offsets, ..ProgramInfo::of(&main) });
@@ -138,15 +187,13 @@ pub fn settle_in(
 /// Packs constants, and updates the types of their arguments.
 fn pack<'c: 'a, 'a>(
     context: &'c Context,
-    main: OperationRef<'c, 'a>,
+    (functions, main): (&[OperationRef<'c, 'a>], OperationRef<'c, 'a>),
     interface: &mut Interface,
     constants: &mut [Constant],
     kernels: &BTreeMap<String, Arc<KernelObject>>,
 ) -> Option<()> {
-    let block = main.region(0).ok()?.first_block()?;
-    let (mut inputs, outputs) = read::signature(&main)?;
-    for (index, use_) in arguments(main, interface) {
-        let Some((callee, operand)) = use_ else { continue };
+    for (index, path) in arguments(functions, main, interface) {
+        let Some(Path { through, use_: (callee, operand) }) = path else { continue };
         let packed = &kernels.get(&callee)?.info.packed;
         let Some(packing) = packed.iter().find(|packing| packing.argument() == operand) else {
             continue;
@@ -154,14 +201,30 @@ fn pack<'c: 'a, 'a>(
         let number = usize::try_from(interface.inputs[index].weight?).ok()?;
         let constant = constants.get_mut(number)?;
         *constant = packed_constant(constant, packing)?;
-        inputs[index] = tensor_type_to_mlir(context, &constant.ty);
-        irc_mlir::set_type(block.argument(index).ok()?.into(), inputs[index]);
+        let ty = tensor_type_to_mlir(context, &constant.ty);
+        for (function, parameter) in through.into_iter().chain([(main, index)]) {
+            set_parameter(context, function, parameter, ty)?;
+        }
         let input = &mut interface.inputs[index];
         input.shape = constant.ty.shape.clone();
         input.dtype = constant.ty.dtype.name().to_owned();
     }
+    Some(())
+}
+
+/// Sets the type of a parameter of a function.
+fn set_parameter<'c: 'a, 'a>(
+    context: &'c Context,
+    function: OperationRef<'c, 'a>,
+    index: usize,
+    ty: Type<'c>,
+) -> Option<()> {
+    let block = function.region(0).ok()?.first_block()?;
+    irc_mlir::set_type(block.argument(index).ok()?.into(), ty);
+    let (mut inputs, outputs) = read::signature(&function)?;
+    inputs[index] = ty;
     let signature: Type = FunctionType::new(context, &inputs, &outputs).into();
-    irc_mlir::set_attribute(main, "function_type", TypeAttribute::new(signature).into());
+    irc_mlir::set_attribute(function, "function_type", TypeAttribute::new(signature).into());
     Some(())
 }
 

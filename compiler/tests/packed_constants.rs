@@ -3,8 +3,8 @@
 use crate::support::{graphs::f32s, levels::levels};
 use irc::pipeline::HOST_CPU;
 use irc::{CompileOptions, ImportOptions, Place, Session, Target, codegen::Backend};
-use irc_tensor::Tensor;
-use irc_tl::{Builder, Constant, Conv, Dim, Graph, Op, Type};
+use irc_tensor::{DType, Tensor};
+use irc_tl::{Builder, Constant, Conv, Dim, Graph, NodeKind, Op, Type, ValueId};
 use std::collections::BTreeMap;
 
 /// `x[m, k]` times a constant `w`, or its transpose, and a bias; compiled for each width of vectors and by
@@ -116,6 +116,47 @@ fn a_constant_that_something_else_reads_stays_as_it_is() {
     b.output("w", w);
     let graph = b.finish();
     assert_eq!(packed(&graph, 8, 64, Target::host()), 0);
+}
+
+/// `x[m, k]` times a constant `w` in each iteration of loops around each other, which pass it on.
+fn repeated(depth: usize, m: i64, k: i64) -> Graph {
+    let state = Type::from(f32s([m, k], 0).ty().clone());
+    let twice = |b: &mut Builder, x: ValueId, w: ValueId, body: Graph| {
+        let count = b.scalar(2.0, DType::I64).unwrap();
+        let start = b.fill(1.0, &[], DType::Bool).unwrap();
+        let kind = NodeKind::Loop { body: Box::new(body), carried: 1 };
+        b.region(kind, &[count, start, x, w], [state.clone()]).unwrap()[0]
+    };
+    let mut inner: Option<Graph> = None;
+    for level in 0..depth {
+        let mut body = Builder::nested(&format!("l{level}"));
+        body.input("i", Type::new(DType::I64, []));
+        let x = body.input("x", state.clone());
+        let w = body.input("w", Type::from(f32s([k, k], 1).ty().clone()));
+        let next = match inner.take() {
+            None => body.matmul(x, w).unwrap(),
+            Some(graph) => twice(&mut body, x, w, graph),
+        };
+        let go_on = body.fill(1.0, &[], DType::Bool).unwrap();
+        body.output("go on", go_on);
+        body.output("x", next);
+        inner = Some(body.finish());
+    }
+    let mut b = Builder::new();
+    let x = b.input("x", state.clone());
+    let w = b.constant(Constant::of(&f32s([k, k], 1)));
+    let y = twice(&mut b, x, w, inner.unwrap());
+    b.output("y", y);
+    b.finish()
+}
+
+#[test]
+fn constants_of_loops_are_packed() {
+    for depth in [1, 2] {
+        for target in targets() {
+            assert_eq!(packed(&repeated(depth, 8, 64), 8, 64, target), 1, "{depth}");
+        }
+    }
 }
 
 #[test]

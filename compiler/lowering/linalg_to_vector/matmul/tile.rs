@@ -4,6 +4,7 @@ use crate::kernel::emit::{Buffer, Emit, Prefetch};
 use crate::lowering::linalg_to_vector::{
     access::Access,
     codegen::{Codegen, Place},
+    contraction::Factors,
     dots,
     error::{LowerError, Result},
     packing,
@@ -339,6 +340,24 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             }
             Ok(next)
         };
+        let steps = self.independent_steps(starts.len());
+        if steps > 1 {
+            let count = starts.len();
+            let zero = e.zero(self.element, self.lanes);
+            let mut all = starts.to_vec();
+            all.resize(count * steps, zero);
+            let bounds = (e.index(0), depth.size, steps as i64);
+            let sums = e.for_each::<LowerError>(bounds, &all, |e, k, sums| {
+                let own = sums.chunks(count).zip(0..);
+                let next = own.map(|(own, step)| add(e, e.offset(k, step), own));
+                Ok(next.collect::<Result<Vec<_>>>()?.concat())
+            })?;
+            let sum = |number: usize| {
+                let own = sums.iter().skip(number).step_by(count).copied();
+                own.reduce(|x, y| e.binary(arith::ADDF, x, y))
+            };
+            return Ok((0..count).filter_map(sum).collect());
+        }
         if !self.multiplies_high_bytes() {
             return e.for_each((e.index(0), depth.size, 1), starts, add);
         }
@@ -350,6 +369,14 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             let narrow = own.into_iter().map(|own| e.binary(arith::SHRSI, own, by));
             Ok(sums.iter().zip(narrow).map(|(sum, own)| e.binary(arith::ADDI, *sum, own)).collect())
         })
+    }
+
+    /// The steps along `k` that have sums of their own, in tiles of so few vectors that each would wait for the one before.
+    fn independent_steps(&self, vectors: usize) -> usize {
+        const STEPS: i64 = 4;
+        let is_divided = [self.k, self.blocks.kc].iter().all(|depth| depth % STEPS == 0);
+        let is_float = matches!(self.matmul.product.factors, Factors::Floats);
+        if vectors <= 2 && is_divided && is_float { STEPS as usize } else { 1 }
     }
 
     /// Whether signed bytes of the right operand become the high bytes of 16-bit integers where they are multiplied, which
