@@ -129,7 +129,7 @@ fn repeated(depth: usize, m: i64, k: i64) -> Graph {
     };
     let mut inner: Option<Graph> = None;
     for level in 0..depth {
-        let mut body = Builder::nested(&format!("l{level}"));
+        let mut body = Builder::nested(format!("l{level}"));
         body.input("i", Type::new(DType::I64, []));
         let x = body.input("x", state.clone());
         let w = body.input("w", Type::from(f32s([k, k], 1).ty().clone()));

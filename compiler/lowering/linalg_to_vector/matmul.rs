@@ -912,10 +912,19 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     ) -> Result<()> {
         let Blocks { mr, mc, .. } = self.blocks;
         let Strip { ic, column, columns, tiles, next } = strip;
+        // The last tile of the only block of a transposed product has fewer rows.
+        let shares_end = self.matmul.product.is_transposed
+            && matches!(self.rows, Extent::Known(_))
+            && mc >= self.m
+            && self.m % mr != 0
+            && self.partial.is_none();
         let mut emit = |e: Emit<'c, 'a>, row: Value<'c, 'a>, rows: i64| {
             let ahead = self.ahead(e, b, next, e.binary(arith::SUBI, row, ic));
             let tile = Tile { row, column, rows, columns, ahead };
-            self.emit_tile(cg, e, outer, (a, b), tile, depth)
+            match shares_end {
+                true => self.emit_turned(cg, e, outer, (a, b), (tile, self.m % mr), depth),
+                false => self.emit_tile(cg, e, outer, (a, b), tile, depth),
+            }
         };
         let mut whole = |e: Emit<'c, 'a>, mut end: Value<'c, 'a>| {
             let mut start = ic;
@@ -930,9 +939,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             Extent::Passed(count) => count,
             Extent::Known(_) => {
                 let full = self.m / mr * mr;
-                let is_whole = mc >= self.m && self.partial.is_none();
-                if self.matmul.product.is_transposed && is_whole && full < self.m {
-                    return self.emit_turned_rows(cg, e, outer, (a, b), strip, depth);
+                if shares_end {
+                    return whole(e, e.index(self.m)).map(|_| ());
                 }
                 if full > 0 {
                     let full = e.index(full);
@@ -969,32 +977,6 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             Ok(vec![])
         };
         e.if_else(runs, &[], rest_of, |_| Ok(vec![])).map(|_| ())
-    }
-
-    /// As [`Self::emit_rows`], of the only block of a transposed product whose last tile has fewer rows.
-    fn emit_turned_rows(
-        &self,
-        cg: &mut Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        outer: &[Value<'c, 'a>],
-        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
-        strip: Strip<'c, 'a>,
-        depth: Depth<'c, 'a>,
-    ) -> Result<()> {
-        let Strip { ic, column, columns, tiles, next } = strip;
-        let rows = self.blocks.mr;
-        let (mut start, mut end) = (ic, e.index(self.m));
-        if let Some(tiles) = tiles {
-            start = e.max(start, e.scale(tiles.from, rows));
-            end = e.min(end, e.scale(tiles.to, rows));
-        }
-        e.for_each((start, end, rows), &[], |e, row, _| {
-            let ahead = self.ahead(e, b, next, e.binary(arith::SUBI, row, ic));
-            let tile = Tile { row, column, rows, columns, ahead };
-            let left = self.m % rows;
-            self.emit_turned(cg, e, outer, (a, b), (tile, left), depth).map(|()| vec![])
-        })
-        .map(|_| ())
     }
 
     /// The share of the panel after this one that a tile prefetches, by its first row in the block. A packed panel of a large
