@@ -9,6 +9,7 @@ use crate::lowering::linalg_to_vector::{
     error::{LowerError, Result},
     packing,
     pass::{Pass, emit_result},
+    split::Extent,
 };
 use irc_mlir::{Value, ValueLike, ops::arith};
 use irc_packing::Extension;
@@ -374,7 +375,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     /// The steps along `k` that have sums of their own, in tiles of so few vectors that each would wait for the one before.
     fn independent_steps(&self, vectors: usize) -> usize {
         const STEPS: i64 = 4;
-        let is_divided = [self.k, self.blocks.kc].iter().all(|depth| depth % STEPS == 0);
+        let is_divided = matches!(self.depth, Extent::Known(_))
+            && [self.k, self.blocks.kc].iter().all(|depth| depth % STEPS == 0);
         let is_float = matches!(self.matmul.product.factors, Factors::Floats);
         if vectors <= 2 && is_divided && is_float { STEPS as usize } else { 1 }
     }
