@@ -180,7 +180,8 @@ def Tl_Winograd : AttrDef<Tl_Dialect, "Winograd"> {
     Filters `[filters, channels, 3, 3]`, transformed by Winograd's algorithm for tiles of `tile` (4 or 2) rows and columns
     of the result to `tile + 2` by `tile + 2` elements: panels of `panel` filters, each of the elements, each of
     `channels` rows of a panel's filters. The last panel is padded with zeros. With `small_panel`, the same
-    filters follow, transformed for tiles of 2, in panels of that many.
+    filters follow, transformed for tiles of 2, in panels of that many. Transformed filters are `f32`, whatever the
+    type of the filters.
   }];
   let parameters = (ins "int64_t":$argument, "int64_t":$filters, "int64_t":$channels, "int64_t":$panel,
                         "int64_t":$tile, OptionalParameter<"::std::optional<int64_t>">:$small_panel);
