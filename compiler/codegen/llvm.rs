@@ -2,7 +2,7 @@
 //! `docs/kernels.md` lists the LLVM bugs that are worked around here.
 use super::{
     CodegenError, Output, Row, Target, isolate::isolated, saturate::widen_saturating_conversions,
-    unroll::keep_long_loops,
+    unroll::disable_unrolling,
 };
 use crate::lowering::linalg_to_vector::Dots;
 use inkwell::{
@@ -64,7 +64,7 @@ fn dots(target: &Target) -> Dots {
 /// What MLIR could not translate or LLVM could not compile.
 fn compile(module: &Module<'_>, target: &Target, output: Output) -> Result<Vec<u8>, CodegenError> {
     widen_saturating_conversions(module);
-    keep_long_loops(module);
+    disable_unrolling(module);
     let owned = translate(module)?;
     let target = target.clone();
     isolated(move || generate(owned, &target, output))
@@ -100,7 +100,7 @@ pub(super) fn generate(
     }
     mark_functions(&context, &module, target);
     let options = PassBuilderOptions::create();
-    // Kernels have no scalar code that it changes.
+    // The SLP vectoriser finds nothing in kernels.
     options.set_loop_slp_vectorization(false);
     module
         .run_passes("default<O3>", &machine, options)

@@ -6,8 +6,8 @@
 //! joins the blocks again.
 use irc_mlir::ops::{cf, func};
 use irc_mlir::{
-    Block, BlockLike, BlockRef, OpSpec, OperationLike, OperationRef, Options, Pass, PassResult,
-    RegionLike, move_to_end, read, walk_collect,
+    Block, OpSpec, OperationLike, OperationRef, Options, Pass, PassResult, RegionLike, move_to_end,
+    read, walk_collect,
 };
 
 /// Number of ops after which a block ends.
@@ -36,14 +36,8 @@ impl Pass for CutBlocks {
 
 fn cut_function<'c: 'a, 'a>(function: OperationRef<'c, 'a>) {
     let Ok(region) = function.region(0) else { return };
-    let mut blocks: Vec<BlockRef<'c, 'a>> = vec![];
-    let mut next = region.first_block();
-    while let Some(block) = next {
-        blocks.push(block);
-        next = block.next_in_region();
-    }
-    for block in blocks {
-        let ops = ops_of(block);
+    for block in read::blocks(function) {
+        let ops = read::block_ops(block);
         if ops.len() <= MAX_OPS {
             continue;
         }
@@ -57,16 +51,6 @@ fn cut_function<'c: 'a, 'a>(function: OperationRef<'c, 'a>) {
             end = tail;
         }
     }
-}
-
-fn ops_of<'c: 'a, 'a>(block: BlockRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
-    let mut found = vec![];
-    let mut next = block.first_operation();
-    while let Some(op) = next {
-        found.push(op);
-        next = op.next_in_block();
-    }
-    found
 }
 
 #[cfg(test)]

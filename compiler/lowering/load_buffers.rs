@@ -8,12 +8,12 @@
 //! no slot for it. The symbol is declared here.
 use super::emit_entry::WEIGHTS;
 use crate::{attributes::ProgramInfo, kernel::emit::first_result};
-use irc_mlir::melior::ir::r#type::{DimSize, FunctionType, MemRefType, ShapedTypeLike};
+use irc_mlir::melior::ir::r#type::{DimSize, MemRefType, ShapedTypeLike};
 use irc_mlir::ops::{builtin, func, llvm};
 use irc_mlir::{
     BlockLike, BlockRef, Context, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
-    PassResult, RegionLike, Type, Value, ValueLike, attr, read, set_attribute, set_operand, ty,
-    uses, walk_collect,
+    PassResult, RegionLike, Type, Value, ValueLike, attr, read, set_operand, ty, uses,
+    walk_collect,
 };
 use std::collections::btree_map::{BTreeMap, Entry};
 
@@ -89,12 +89,7 @@ fn rewrite<'c: 'a, 'a>(function: OperationRef<'c, 'a>, program: &ProgramInfo) ->
     }
     irc_mlir::erase_arguments(block, 1..=count);
 
-    let (_, results) = read::signature(&function).ok_or_else(|| error("has no type"))?;
-    let inputs = (0..block.argument_count()).filter_map(|index| block.argument(index).ok());
-    let inputs: Vec<Type<'c>> = inputs.map(|argument| argument.r#type()).collect();
-    let signature = FunctionType::new(context, &inputs, &results);
-    set_attribute(function, "function_type", attr::ty(signature.into()));
-    Ok(())
+    irc_mlir::update_function_type(function).ok_or_else(|| error("has no type"))
 }
 
 /// The block of a function's body that an op is in.

@@ -169,12 +169,7 @@ fn runs_of<'c: 'a, 'a>(
 /// The blocks of a function, those together of which each only continues the one before (`cut-blocks`).
 fn chains<'c: 'a, 'a>(function: OperationRef<'c, 'a>) -> Vec<Vec<BlockRef<'c, 'a>>> {
     let key = |block: &BlockRef<'c, 'a>| block.to_raw().ptr as usize;
-    let mut blocks = vec![];
-    let mut next = function.region(0).ok().and_then(|region| region.first_block());
-    while let Some(block) = next {
-        blocks.push(block);
-        next = block.next_in_region();
-    }
+    let blocks = read::blocks(function);
     // By block, the number of branches to it.
     let mut branches: HashMap<usize, usize> = HashMap::new();
     for end in blocks.iter().filter_map(|block| block.terminator()) {
@@ -236,13 +231,8 @@ fn runs_of_blocks<'c: 'a, 'a>(
     // What records the step to come, and its number.
     let mut before: Vec<OperationRef<'c, 'a>> = vec![];
     let mut number = None;
-    let ops = |block: &BlockRef<'c, 'a>| {
-        std::iter::successors(block.first_operation(), |op: &OperationRef<'c, 'a>| {
-            op.next_in_block()
-        })
-    };
     let last = blocks.last().and_then(|block| block.terminator());
-    for op in blocks.iter().flat_map(ops) {
+    for op in blocks.iter().flat_map(|block| read::block_ops(*block)) {
         let callee = (read::op_name(&op) == llvm::CALL).then(|| read::symbol(&op, "callee"));
         match callee.flatten().as_deref() {
             Some(AT) => {

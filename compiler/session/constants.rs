@@ -11,11 +11,7 @@ use crate::{
     machine::in_context,
 };
 use irc_dialects::tl::{self, tensor_type_to_mlir};
-use irc_mlir::{
-    BlockLike, Context, OperationLike, OperationRef, RegionLike, Type,
-    melior::ir::{attribute::TypeAttribute, r#type::FunctionType},
-    read,
-};
+use irc_mlir::{BlockLike, Context, OperationLike, OperationRef, RegionLike, read};
 use irc_packing::Packing;
 use irc_tensor::{ALIGNMENT, TensorType, append_aligned};
 use irc_tl::{Constant, DType};
@@ -203,28 +199,14 @@ fn pack<'c: 'a, 'a>(
         *constant = packed_constant(constant, packing)?;
         let ty = tensor_type_to_mlir(context, &constant.ty);
         for (function, parameter) in through.into_iter().chain([(main, index)]) {
-            set_parameter(context, function, parameter, ty)?;
+            let block = function.region(0).ok()?.first_block()?;
+            irc_mlir::set_type(block.argument(parameter).ok()?.into(), ty);
+            irc_mlir::update_function_type(function)?;
         }
         let input = &mut interface.inputs[index];
         input.shape = constant.ty.shape.clone();
         input.dtype = constant.ty.dtype.name().to_owned();
     }
-    Some(())
-}
-
-/// Sets the type of a parameter of a function.
-fn set_parameter<'c: 'a, 'a>(
-    context: &'c Context,
-    function: OperationRef<'c, 'a>,
-    index: usize,
-    ty: Type<'c>,
-) -> Option<()> {
-    let block = function.region(0).ok()?.first_block()?;
-    irc_mlir::set_type(block.argument(index).ok()?.into(), ty);
-    let (mut inputs, outputs) = read::signature(&function)?;
-    inputs[index] = ty;
-    let signature: Type = FunctionType::new(context, &inputs, &outputs).into();
-    irc_mlir::set_attribute(function, "function_type", TypeAttribute::new(signature).into());
     Some(())
 }
 

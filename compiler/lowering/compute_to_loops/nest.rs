@@ -769,21 +769,17 @@ pub(super) fn flattened(
     operands: &[(&Type, Buffer<'_, '_>)],
 ) -> Option<(Nest, Vec<Type>)> {
     let Compute { dims, reduction: None, body } = &nest.compute else { return None };
-    if nest.epilogue.is_some() {
+    if dims.is_empty() || nest.epilogue.is_some() {
         return None;
     }
     let own: Vec<_> = (0..dims.len()).map(Scalar::Loop).collect();
-    let mut is_nested = dims.len() > 1;
-    let mut reads_own = |operand: usize, at: &[Scalar]| {
-        let ty = operands[operand].0;
-        if at == own && ty.dims == *dims {
-            return true;
-        }
+    let is_reshaped = |ty: &Type, at: &[Scalar]| {
         let reshaped = Compute::reshape(ty, dims.clone()).body;
-        let is_reshaped =
-            ty.rank() > 0 && matches!(reshaped, Scalar::Load(_, other) if other[..] == *at);
-        is_nested |= is_reshaped;
-        is_reshaped
+        ty.rank() > 0 && matches!(reshaped, Scalar::Load(_, other) if other[..] == *at)
+    };
+    let reads_own = |operand: usize, at: &[Scalar]| {
+        let ty = operands[operand].0;
+        at == own && ty.dims == *dims || is_reshaped(ty, at)
     };
     let mut whole = vec![false; operands.len()];
     let mut parts = vec![false; operands.len()];
@@ -803,7 +799,7 @@ pub(super) fn flattened(
         }
         _ => None,
     });
-    if !is_nested || loose || whole.iter().zip(&parts).any(|(whole, part)| *whole && *part) {
+    if loose || whole.iter().zip(&parts).any(|(whole, part)| *whole && *part) {
         return None;
     }
     let types = operands.iter().zip(&whole).map(|((ty, _), whole)| match whole {

@@ -33,9 +33,8 @@ pub const WEIGHTS: &str = "irc_weights";
 use crate::attributes::{CONSTANTS, KERNEL, ProgramInfo, part_of};
 use irc_mlir::ops::llvm;
 use irc_mlir::{
-    Block, BlockLike, BlockRef, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
-    PassResult, Region, RegionLike, Value, ValueLike, attr, elements, read, region_of, ty,
-    walk_collect,
+    Block, BlockLike, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
+    Region, RegionLike, Value, ValueLike, attr, elements, read, region_of, ty, walk_collect,
 };
 use irc_runtime::Interface;
 use irc_tensor::ALIGNMENT;
@@ -95,22 +94,9 @@ pub(super) fn limit_effort(function: OperationRef<'_, '_>) {
 
 /// Whether a function is too long to be optimised.
 pub(super) fn is_long(function: OperationRef<'_, '_>) -> bool {
-    let mut ops = 0;
-    let mut block = function.region(0).ok().and_then(|region| region.first_block());
-    while let Some(current) = block {
-        ops += ops_of(current);
-        block = current.next_in_region();
-    }
+    let ops: usize =
+        read::blocks(function).into_iter().map(|block| read::block_ops(block).len()).sum();
     ops > MAX_OPTIMISED
-}
-
-fn ops_of(block: BlockRef<'_, '_>) -> usize {
-    let (mut ops, mut next) = (0, block.first_operation());
-    while let Some(op) = next {
-        ops += 1;
-        next = op.next_in_block();
-    }
-    ops
 }
 
 /// Adds the entry point of a program, and its interface.

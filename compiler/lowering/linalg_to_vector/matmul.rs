@@ -922,7 +922,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             let ahead = self.ahead(e, b, next, e.binary(arith::SUBI, row, ic));
             let tile = Tile { row, column, rows, columns, ahead };
             match shares_end {
-                true => self.emit_turned(cg, e, outer, (a, b), (tile, self.m % mr), depth),
+                true => self.emit_transposed(cg, e, outer, (a, b), (tile, self.m % mr), depth),
                 false => self.emit_tile(cg, e, outer, (a, b), tile, depth),
             }
         };

@@ -121,7 +121,7 @@ pub fn whole<'c: 'a, 'a>(
 ) -> Result<()> {
     let phases = info.phases.clone().unwrap_or_default();
     let (types, bytes) = (sized(context, types, info), phases.part_bytes.cast_signed());
-    set_parameters(context, part, &with_part(context, &types, bytes));
+    set_parameters(part, &with_part(context, &types, bytes));
     let lowered = declare(func, &types)?;
     KERNEL.write(lowered, info);
     let block = kernel::entry(lowered)?;
@@ -158,16 +158,12 @@ pub fn record_memory<'c: 'a, 'a>(
     types: Vec<Type<'c>>,
     info: &KernelInfo,
 ) {
-    set_parameters(context, func, &sized(context, types, info));
+    set_parameters(func, &sized(context, types, info));
     KERNEL.write(func, info);
 }
 
 /// Sets the types of the parameters of a function.
-fn set_parameters<'c: 'a, 'a>(
-    context: &'c Context,
-    func: OperationRef<'c, 'a>,
-    types: &[Type<'c>],
-) {
+fn set_parameters<'c: 'a, 'a>(func: OperationRef<'c, 'a>, types: &[Type<'c>]) {
     for (index, ty) in types.iter().enumerate() {
         if let Ok(block) = kernel::entry(func)
             && let Ok(argument) = block.argument(index)
@@ -175,8 +171,7 @@ fn set_parameters<'c: 'a, 'a>(
             irc_mlir::set_type(argument.into(), *ty);
         }
     }
-    let signature = FunctionType::new(context, types, &[]);
-    irc_mlir::set_attribute(func, "function_type", attr::ty(signature.into()));
+    irc_mlir::update_function_type(func);
 }
 
 /// The parameters with the sizes of the last ones and of those that are packed.

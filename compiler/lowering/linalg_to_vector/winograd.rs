@@ -25,7 +25,7 @@ use super::{
     split::Extent,
     windows::Windows,
 };
-use crate::kernel::emit::{Buffer, Emit};
+use crate::kernel::emit::{Buffer, Emit, is_half};
 use algorithm::{Blocks, CHUNKS, Chunk, Image, Line, Memory, Operand};
 use irc_mlir::ops::arith;
 use irc_mlir::{Attribute, OperationLike, TypeLike, Value};
@@ -64,11 +64,8 @@ impl Winograd {
         let (a, output) = (&product.a.operand, &stage.outputs[0]);
         let filters = stage.sizes[m];
         let element = |tensor: TensorId| cg.kernel.tensors[tensor].element;
-        let is_single = |tensor| {
-            let element = element(tensor);
-            element.is_f32() || element.is_f16() || element.is_bf16()
-        };
-        let computes_sums = [a.tensor, windows.source].into_iter().all(is_single)
+        let is_read = |tensor| element(tensor).is_f32() || is_half(element(tensor));
+        let computes_sums = [a.tensor, windows.source].into_iter().all(is_read)
             && element(output.tensor).is_f32()
             && cg.splat_of(output.init.tensor).is_some_and(is_zero);
         let mut of_filters = vec![0; stage.sizes.len()];

@@ -1,11 +1,13 @@
 //! Small IR operations that melior lacks or leaves unsafe.
 use crate::bridge::{self, string_ref};
+use crate::{attr, context_of, read};
 use melior::{
     Context,
     ir::{
         Attribute, AttributeLike, BlockLike, BlockRef, Location, Module, OperationRef, Type,
         TypeLike, Value, ValueLike,
         operation::{OperationLike, OperationPrintingFlags, WalkOrder, WalkResult},
+        r#type::FunctionType,
     },
 };
 
@@ -20,6 +22,17 @@ impl Erase for OperationRef<'_, '_> {
         // Safety: the op is live and owned by its block; callers hold no other reference to it.
         unsafe { mlir_sys::mlirOperationDestroy(self.to_raw()) }
     }
+}
+
+/// Sets the type of a `func.func` to that of its arguments, which have changed, and of its results. `None` if it has no body.
+pub fn update_function_type<'c: 'a, 'a>(function: OperationRef<'c, 'a>) -> Option<()> {
+    let (_, results) = read::signature(&function)?;
+    let block = read::blocks(function).into_iter().next()?;
+    let inputs = (0..block.argument_count()).filter_map(|index| block.argument(index).ok());
+    let inputs: Vec<Type<'c>> = inputs.map(|argument| argument.r#type()).collect();
+    let ty = FunctionType::new(context_of(&function), &inputs, &results);
+    set_attribute(function, "function_type", attr::ty(ty.into()));
+    Some(())
 }
 
 /// Replaces every use of `of` by `with`.

@@ -27,7 +27,8 @@ pub use ir::{
     Erase, emit_remark, emit_warning, erase_arguments, has_one_use, is_used_only_by, location_of,
     move_before_terminator, move_to_end, parse_bytecode, parse_module, rebind, remove_attribute,
     replace_all_uses, set_attribute, set_operand, set_operands, set_type, string_value,
-    to_brief_text, to_bytecode, to_generic_text, to_text, to_text_of_valid, uses, walk_collect,
+    to_brief_text, to_bytecode, to_generic_text, to_text, to_text_of_valid, update_function_type,
+    uses, walk_collect,
 };
 pub use key::{AttributeValue, Key};
 pub use mains::{lsp_server_main, opt_main};

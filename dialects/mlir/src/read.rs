@@ -1,7 +1,7 @@
 //! Reads attributes and types.
 use crate::bridge::ircTensorParts;
 use melior::ir::{
-    Attribute, AttributeLike, OperationRef, RegionRef, Type, TypeLike, Value,
+    Attribute, AttributeLike, BlockRef, OperationRef, RegionRef, Type, TypeLike, Value,
     attribute::{
         BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute,
         FloatAttribute, IntegerAttribute, TypeAttribute,
@@ -215,19 +215,29 @@ pub fn op_name<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
 
 /// The ops of the first block of an op's first region.
 pub fn body_ops<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
-    use melior::ir::{BlockLike, RegionLike};
-    let mut found = Vec::new();
+    first_block(op).map(block_ops).unwrap_or_default()
+}
+
+/// The blocks of an op's first region, in order.
+pub fn blocks<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<BlockRef<'c, 'a>> {
+    use melior::ir::BlockLike;
+    std::iter::successors(first_block(op), |block| block.next_in_region()).collect()
+}
+
+/// The ops of a block, in order.
+pub fn block_ops<'c: 'a, 'a>(block: BlockRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+    use melior::ir::BlockLike;
+    let next = |op: &OperationRef<'c, 'a>| op.next_in_block();
+    std::iter::successors(block.first_operation(), next).collect()
+}
+
+fn first_block<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<BlockRef<'c, 'a>> {
+    use melior::ir::RegionLike;
     // Checked first, as melior prints an op without such a region, with everything around it.
     if op.region_count() == 0 {
-        return found;
+        return None;
     }
-    let block = op.region(0).ok().and_then(|region| region.first_block());
-    let mut next = block.and_then(|block| block.first_operation());
-    while let Some(op) = next {
-        found.push(op);
-        next = op.next_in_block();
-    }
-    found
+    op.region(0).ok()?.first_block()
 }
 
 /// The op that defines a value; `None` for block arguments.

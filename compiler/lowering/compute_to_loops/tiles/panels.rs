@@ -102,7 +102,7 @@ enum Columns {
     Rest,
     /// A few, with filters in lanes.
     Few,
-    /// Three vectors and, with filters in lanes, one more if there is one.
+    /// Three vectors and one more column, with filters in lanes, if there is one.
     Last,
 }
 

@@ -370,7 +370,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             Number::Int(neutral) => e.integer(i64::from(neutral as i8), 8, self.lanes),
         };
         let mut sums = vec![outside; (tile.rows * tile.vectors) as usize];
-        let none = self.narrowed(e, outside);
+        let pass_thru = self.narrowed(e, outside);
         let factors = self.factors(e, windows, tile);
         let mut masks = BTreeMap::new();
         for (read, at) in lines.iter().flat_map(|read| (0..tile.vectors).map(move |at| (read, at)))
@@ -389,7 +389,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                             .entry(place)
                             .or_insert_with(|| self.mask(e, [*first, *columns], place)),
                     };
-                    self.load(e, at, Some((mask, none)))
+                    self.load(e, at, Some((mask, pass_thru)))
                 })
             };
             for tap in 0..column_taps.count {
@@ -415,7 +415,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         sums
     }
 
-    /// A vector of the operand in the type of the sums; where a mask does not hold, of other elements.
+    /// A vector of the operand in the type of the sums; where a mask does not hold, of the elements of another vector.
     fn load(
         &self,
         e: Emit<'c, 'a>,
@@ -425,8 +425,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let operand = self.operands[self.tiles.vector.operand].1;
         let value = match mask {
             None => e.load_lanes(operand, at, self.lanes, None),
-            Some((mask, none)) => {
-                e.op(vector::MASKEDLOAD, &[operand.memref, at, mask, none], none.r#type())
+            Some((mask, pass_thru)) => {
+                let operands = [operand.memref, at, mask, pass_thru];
+                e.op(vector::MASKEDLOAD, &operands, pass_thru.r#type())
             }
         };
         match self.tiles.dtype {

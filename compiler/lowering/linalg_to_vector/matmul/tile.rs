@@ -73,7 +73,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
 
     /// Computes a tile of a transposed product, of which the last one has fewer rows: they have sums of their own, and are
     /// transposed and stored by the same code.
-    pub(super) fn emit_turned(
+    pub(super) fn emit_transposed(
         &self,
         cg: &mut Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
