@@ -13,6 +13,8 @@ pub(crate) mod emit;
 pub(crate) mod expand_double;
 pub(crate) mod expand_math;
 mod expand_wide;
+pub(crate) mod few;
+pub(crate) mod in_place;
 pub(crate) mod scope;
 
 pub use expand_math::MAX_ULP;

@@ -218,7 +218,9 @@ fn images_are_multiplied_transposed_where_that_pays() {
         (1, 160, 64, 7),
         (2, 1100, 96, 7),
         (3, 130, 32, 3),
-        // Deep enough for tiles of 14 positions, and not; rows of another number than a tile's.
+        // Deep enough for tiles of 14 positions, and not, as a few positions are computed with rows in lanes; rows of another
+        // number than a tile's.
+        (2, 200, 32, 14),
         (2, 130, 32, 14),
         (1, 96, 44, 14),
         // Panels one at a time; blocks of depth and a tile of fewer rows; few channels.
@@ -243,8 +245,11 @@ fn images_are_multiplied_transposed_where_that_pays() {
             let lanes = i64::from(width) / 4;
             let columns = size * size;
             let idle = 6 * columns < 5 * ((columns + lanes - 1) / lanes * lanes);
-            let is_even = lanes == 16 && size == 14 && channels >= 126;
-            let pays = lanes >= 8 && (idle || is_even) && filters % lanes == 0 && columns >= 8;
+            let is_few = lanes == 16 && filters % 8 == 0 && (1..=4).contains(&(columns % lanes));
+            let least = if size == 14 { 176 } else { 251 };
+            let is_deep = is_few && channels >= least;
+            let is_turned = idle && !is_few || is_deep;
+            let pays = lanes >= 8 && is_turned && filters % lanes == 0 && columns >= 8;
             let packed = compiled.constants.iter().find(|weight| weight.ty.shape.len() == 1);
             let ninth = packed.map(|packed| &packed.bytes[32..36]);
             let filter = 8 * channels as usize * 4;

@@ -321,7 +321,7 @@ impl Tiles {
             },
             packed: match &panels {
                 _ if winograd.is_some() => None,
-                Some(panels) => panels.elements().map(|elements| e.stack(elements, e.f32())),
+                Some(panels) => Some(e.stack(panels.elements(), e.f32())),
                 None if windows.is_some() => None,
                 None => self.packed(e, compute, &over, 2 * lanes),
             },

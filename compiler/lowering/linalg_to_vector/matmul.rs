@@ -20,9 +20,13 @@ use super::{
     split::{self, Extent, Units},
     windows::Windows,
 };
-use crate::kernel::emit::{Buffer, Emit, Lanes};
+use crate::kernel::{
+    emit::{Buffer, Emit, Lanes},
+    few::{MAX_FEW, MAX_STEPS},
+    in_place,
+};
 use irc_mlir::ops::{arith, linalg};
-use irc_mlir::{OperationLike, Type, TypeLike, Value, read};
+use irc_mlir::{OperationLike, Type, TypeLike, Value, ValueLike, read};
 use irc_packing::{Extension, Packing, Panels};
 use pack::{copies, extensions};
 use right::{PANEL_VECTORS, Right};
@@ -73,7 +77,10 @@ pub fn transposed<'c: 'a, 'a>(
     let pays = pays
         && match is_in_quads {
             true => turns_bytes(cg, product, lanes),
-            false => is_narrow && depth >= 128 || turns((rows, columns, depth), lanes),
+            false => {
+                let idles = is_narrow && depth >= 128 && few_of((rows, columns), lanes) == 0;
+                idles || turns((rows, columns, depth), lanes)
+            }
         };
     (applies && pays).then_some(turned)
 }
@@ -83,9 +90,10 @@ pub fn transposed<'c: 'a, 'a>(
 /// transposed takes as long as 500 more.
 fn turns((rows, columns, depth): (i64, i64, i64), lanes: i64) -> bool {
     let up = |size: i64, unit: i64| (size + unit - 1) / unit;
-    let rest = match columns % (2 * lanes) {
-        0 => 0,
-        few if few <= lanes => TILE_ROWS + 2,
+    let rest = match (columns % (2 * lanes), few_of((rows, columns), lanes)) {
+        (0, _) => 0,
+        (rest, few) if few > 0 => rest / lanes * TILE_ROWS + few + 2,
+        (rest, _) if rest <= lanes => TILE_ROWS + 2,
         _ => 2 * TILE_ROWS + 1,
     };
     let panels = columns / (2 * lanes);
@@ -93,6 +101,14 @@ fn turns((rows, columns, depth): (i64, i64, i64), lanes: i64) -> bool {
     let tiles = up(columns, TURNED_ROWS);
     let as_rows = up(rows, 2 * lanes) * tiles * (2 * up(columns, tiles) * depth + 500);
     lanes >= 16 && columns <= MAX_TURNED && as_rows < as_columns
+}
+
+/// The columns after the last whole vector that are computed with rows in lanes, if they are few: tiles have half as many rows
+/// as a vector has lanes.
+fn few_of((rows, columns): (i64, i64), lanes: i64) -> i64 {
+    let few = columns % lanes;
+    let applies = 2 * TILE_ROWS == lanes && rows % TILE_ROWS == 0 && few <= MAX_FEW;
+    if applies { few } else { 0 }
 }
 
 /// Whether a product of bytes with positions of images as columns takes fewer cycles with them as rows, by an estimate: a
@@ -131,10 +147,6 @@ const MAX_TILES_AHEAD: i64 = 32;
 
 /// The depth from which on panels are packed one at a time, just before they are used.
 const MIN_DEPTH_ALONE: i64 = 32;
-
-/// The maximum number of rows, and the maximum depth, with which panels are not packed but read where they are: few tiles read a
-/// panel, and between them it stays in L1.
-const MAX_IN_PLACE: [i64; 2] = [32, 192];
 
 /// Block sizes in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -375,14 +387,12 @@ fn is_in_place<'c: 'a, 'a>(
     let product = &matmul.product;
     let sizes = &cg.kernel.stages[product.stage].sizes;
     let (rows, columns) = (product.m.map_or(1, |dim| sizes[dim]), sizes[product.n]);
-    let [most, deepest] = MAX_IN_PLACE;
     let depth = sizes[product.k];
     let are_known =
         [rows, columns, depth].into_iter().all(|size| matches!(cg.extent(size), Extent::Known(_)));
     are_known
         && !cg.keeps()
-        && (MAX_ROWS_ONCE + 1..=most).contains(&rows)
-        && depth <= deepest
+        && rows > MAX_ROWS_ONCE
         && columns >= PANEL_VECTORS * cg.target.lanes()
         && matches!(right, Right::Plain)
         && matmul.windows.is_none()
@@ -390,17 +400,9 @@ fn is_in_place<'c: 'a, 'a>(
         && Contraction::is_plain(&product.b)
         && cg.kernel.tensors[product.b.operand.tensor].element.is_f32()
         && product.b.operand.access.coefs[product.n] == 1
-        && fit_l1(depth, 4 * product.b.operand.access.coefs[product.k])
+        && in_place::stay(depth, product.b.operand.access.coefs[product.k])
         && packed::argument_of(cg, &product.b.operand).is_none()
         && !quads::is_packed(cg, product)
-}
-
-/// Whether the starts of so many rows, as many bytes apart, may be in L1 at once: at most eight are in the same place of a page.
-fn fit_l1(rows: i64, stride: i64) -> bool {
-    const PAGE: i64 = 4096;
-    const WAYS: i64 = 8;
-    let places = PAGE >> stride.trailing_zeros().min(PAGE.trailing_zeros());
-    rows <= WAYS * places
 }
 
 /// Whether the right operand is a large constant that the caller packs. Few rows read each panel as one stream, instead of
@@ -646,6 +648,44 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         (self.n + self.columns() - 1) / self.columns() * self.columns()
     }
 
+    /// The number of columns in full panels; the others are one panel, which may be wider.
+    fn full(&self) -> i64 {
+        let full = self.n / self.columns() * self.columns();
+        if self.ends_wide() { full - self.columns() } else { full }
+    }
+
+    /// Whether the last full panel and those columns after it that are left are one: a vector and one more column, which is
+    /// computed with rows in lanes.
+    fn ends_wide(&self) -> bool {
+        let lanes = self.lanes.count();
+        self.n % self.columns() == lanes + 1
+            && self.n > self.columns()
+            && self.columns() == 2 * lanes
+            && self.has_few()
+            && self.m % self.blocks.mr == 0
+            && self.is_in_place
+            && self.tile.is_none()
+    }
+
+    /// The number of panels.
+    fn panels(&self) -> i64 {
+        self.full() / self.columns() + i64::from(self.full() < self.n)
+    }
+
+    /// Whether columns after the last whole vector may be computed with rows in lanes.
+    fn has_few(&self) -> bool {
+        let product = &self.matmul.product;
+        self.left.is_some()
+            && 2 * self.blocks.mr == self.lanes.count()
+            && matches!(product.factors, Factors::Floats)
+            && self.element.is_f32()
+            && Contraction::is_plain(&product.b)
+            && matches!(self.right, Right::Plain)
+            && matches!(self.depth, Extent::Known(_))
+            && [self.k, self.blocks.kc].iter().all(|depth| depth % MAX_STEPS == 0)
+            && !product.is_transposed
+    }
+
     /// The number of rows, rounded up to whole tiles.
     fn all_rows(&self) -> i64 {
         (self.m + self.blocks.mr - 1) / self.blocks.mr * self.blocks.mr
@@ -703,8 +743,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         };
         let own = units.map(|units| {
             let (from, to) = units.iterations(e, self.tiles_of_panel(e));
-            let columns = self.columns();
-            Own { units, from: e.scale(from, columns), to: e.scale(to, columns) }
+            let from = e.scale(from, self.columns());
+            Own { units, from, to: self.end_of_panels(e, to) }
         });
         blocked(
             e,
@@ -733,6 +773,16 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
                 })
             },
         )
+    }
+
+    /// The first column after so many panels, or one after it.
+    fn end_of_panels(&self, e: Emit<'c, 'a>, panels: Value<'c, 'a>) -> Value<'c, 'a> {
+        let end = e.scale(panels, self.columns());
+        if !self.ends_wide() {
+            return end;
+        }
+        let is_last = e.compare(0, panels, e.index(self.panels()));
+        e.op(arith::SELECT, &[is_last, e.index(self.n), end], end.r#type())
     }
 
     /// The block of columns after that from `start` on, if a block is a panel that is packed while the product is computed.
@@ -766,7 +816,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
 
     /// The number of tiles of a product: panels of columns, from top to bottom in each.
     fn tiles(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
-        self.tiles_of_panel(e).times(e, self.all_columns() / self.columns())
+        self.tiles_of_panel(e).times(e, self.panels())
     }
 
     fn source(
@@ -827,9 +877,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         full: i64,
     ) -> (Value<'c, 'a>, Value<'c, 'a>) {
         let relative = |column| e.binary(arith::SUBI, column, columns.start);
-        let end = match self.n % self.columns() {
-            0 => columns.width,
-            _ => e.min(columns.width, relative(e.index(full))),
+        let end = match full == self.n {
+            true => columns.width,
+            false => e.min(columns.width, relative(e.index(full))),
         };
         match columns.own {
             None => (e.index(0), end),
@@ -844,7 +894,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         columns: Columns<'c, 'a>,
         then: impl FnOnce(Emit<'c, 'a>) -> Result<()>,
     ) -> Result<()> {
-        let full = self.n / self.columns() * self.columns();
+        let full = self.full();
         only_if(e, self.blocks.nc < self.n, columns.start, self.n - self.blocks.nc, |e| {
             match columns.own {
                 None => then(e),
@@ -863,7 +913,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         depth: Depth<'c, 'a>,
     ) -> Result<()> {
         let columns = self.columns();
-        let full = self.n / columns * columns;
+        let full = self.full();
         // Panels are relative to packed B, columns to B itself.
         let panel = |e: Emit<'c, 'a>, j: Value<'c, 'a>| {
             let across = if self.pack_b { j } else { e.add(block.start, j) };

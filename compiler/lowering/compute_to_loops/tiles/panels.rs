@@ -3,7 +3,10 @@
 //! Positions of an image are numbered across its lines. The elements under the filters at as many positions as a tile has
 //! columns are copied to a panel, zeros where they are outside of the image; then all tiles of filters read it.
 use super::{Load, SLE, Tile, Tiles, ULT, Writer, epilogue::Vector};
-use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
+use crate::kernel::{
+    emit::{Buffer, Emit, Lanes, Prefetch},
+    few, in_place,
+};
 use crate::lowering::compute_to_loops::nest::Part;
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
 use irc_mlir::ops::{arith, math};
@@ -23,26 +26,17 @@ const GAP: i64 = 16;
 /// The elements by which packed filters are prefetched.
 const AHEAD: i64 = 1024;
 
-/// The maximum numbers of filters and channels with which panels are not copied but read where they are: few tiles read a
-/// panel.
-const MAX_IN_PLACE: [i64; 2] = [32, 192];
-
 /// The number of elements under the filters at a position from which on they are divided into blocks.
 const DEEP: i64 = 256;
 
 /// The maximum of that number in a block.
 const DEEPEST: i64 = 512;
 
-/// The maximum number of columns after the last whole vector that are computed with filters in lanes.
-const FEW: i64 = 4;
-
 /// The number of vectors of the tile before the last columns, if a vector is left after tiles of two.
 const LAST: i64 = 3;
 
-/// The steps of a single one of them that are independent.
-const STEPS: i64 = 4;
-
 /// How a nest is computed in panels.
+#[derive(Clone, Copy)]
 pub(super) struct Panels {
     /// The loop over filters; those after it are over positions.
     pub(super) row: usize,
@@ -56,8 +50,10 @@ pub(super) struct Panels {
     rows: i64,
     /// The number of positions of a panel. Lines of the result that are long in memory are written fast.
     columns: i64,
-    /// The axis of the operand with its channels, if panels are read where they are.
+    /// The axis of the operand with its channels, if panels may be read where they are.
     in_place: Option<usize>,
+    /// Whether a few columns may be computed with filters in lanes.
+    has_few: bool,
 }
 
 /// A panel: the indices of the loops before positions, and its positions.
@@ -69,6 +65,23 @@ struct Panel<'p, 'c, 'a> {
     count: Value<'c, 'a>,
     /// The number of all positions.
     positions: Value<'c, 'a>,
+}
+
+/// The elements under the filters at the positions of a panel: copied, or where they are.
+#[derive(Clone, Copy)]
+struct Elements<'c, 'a> {
+    buffer: Buffer<'c, 'a>,
+    /// The place of the first one of the first position.
+    first: Value<'c, 'a>,
+    /// The distance between those of a position.
+    along: Value<'c, 'a>,
+}
+
+impl<'c: 'a, 'a> Elements<'c, 'a> {
+    /// The place of an element of a position.
+    fn place(&self, e: Emit<'c, 'a>, k: Value<'c, 'a>, column: Value<'c, 'a>) -> Value<'c, 'a> {
+        e.add(e.add(self.first, e.binary(arith::MULI, k, self.along)), column)
+    }
 }
 
 /// The sums of a tile of filters.
@@ -146,7 +159,6 @@ impl Panels {
             8.. => 6,
             _ => 4,
         };
-        // The depth of several blocks is a multiple of the rows, as packing demands.
         let block = match channels * taps <= DEEP {
             true => channels,
             false => {
@@ -159,12 +171,10 @@ impl Panels {
         while columns < most && 2 * columns * block * taps <= MAX_ELEMENTS {
             columns *= 2;
         }
-        let is_read_by_few = filters <= MAX_IN_PLACE[0] && channels <= MAX_IN_PLACE[1];
         let is_plain = tiles.guards.is_empty() && tiles.bound.is_none() && tiles.step == 1;
         let are_lines = taps == 1 && row + 2 == compute.dims.len();
         let in_place = tiles.vector.at.iter().position(|index| *index == Scalar::Loop(reduced));
-        let in_place =
-            in_place.filter(|_| is_read_by_few && is_plain && are_lines && block == channels);
+        let in_place = in_place.filter(|_| is_plain && are_lines);
         (is_matrix && is_other && fits).then_some(Self {
             row,
             filters,
@@ -174,12 +184,24 @@ impl Panels {
             rows,
             columns,
             in_place,
+            has_few: 2 * rows == lanes
+                && [block, channels].iter().all(|channels| channels * taps % few::MAX_STEPS == 0),
         })
     }
 
-    /// The elements of a panel in memory; `None` if it is not copied.
-    pub(super) fn elements(&self) -> Option<i64> {
-        self.in_place.is_none().then(|| self.depth() * self.stride())
+    /// Panels that are read where they are.
+    fn read_in_place(self) -> Self {
+        Self { block: self.channels, ..self }
+    }
+
+    /// Panels that are copied, although they might be read where they are: they have whole vectors.
+    fn copied(self) -> Self {
+        Self { in_place: None, has_few: false, ..self }
+    }
+
+    /// The elements of a panel in memory.
+    pub(super) fn elements(&self) -> i64 {
+        self.block * self.taps * self.stride()
     }
 
     /// The distance between the rows of a panel.
@@ -187,9 +209,9 @@ impl Panels {
         self.columns + GAP
     }
 
-    /// The elements of a block under the filters at a position.
+    /// The elements under the filters at a position.
     fn depth(&self) -> i64 {
-        self.block * self.taps
+        self.channels * self.taps
     }
 
     /// The packing of the filters.
@@ -198,8 +220,8 @@ impl Panels {
             argument,
             offset: 0,
             along: 1,
-            across: self.channels * self.taps,
-            rows: self.channels * self.taps,
+            across: self.depth(),
+            rows: self.depth(),
             columns: self.filters,
             depth: self.depth(),
             panel: self.rows,
@@ -230,7 +252,19 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         counts.push(strips);
         let units =
             part.map(|[part, parts]| Units::of_part(e, Extent::product(e, &counts), part, parts));
-        self.around(e, (panels, is_packed), &counts, (&mut vec![], positions), units);
+        let way = |e, panels: Panels| {
+            self.around(e, (&panels, is_packed), &counts, (&mut vec![], positions), units);
+            Ok::<_, Infallible>(vec![])
+        };
+        let Some(axis) = panels.in_place else {
+            let Ok(_) = way(e, *panels);
+            return;
+        };
+        // Where lines of channels displace each other in caches, they are copied.
+        let distance = self.axis_distance(e, self.tiles.vector.operand, axis);
+        let stay = in_place::emit_stay(e, panels.depth(), distance);
+        let Ok(_) =
+            e.if_else(stay, &[], |e| way(e, panels.read_in_place()), |e| way(e, panels.copied()));
     }
 
     /// The remaining loops before positions, then that over panels.
@@ -335,10 +369,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let rest = e.binary(arith::REMSI, panel.count, e.index(columns));
         let whole = e.binary(arith::SUBI, panel.count, rest);
         let tiles = Columns::Vectors(self.vectors);
-        let ranges = if self.has_few(panels, filters) {
+        let ranges = if panels.has_few && filters.2 {
             // As many lanes of a vector as have a column, if they are few.
             let left = e.binary(arith::REMSI, panel.count, e.index(width));
-            let is_few = e.compare(SLE, left, e.index(FEW));
+            let is_few = e.compare(SLE, left, e.index(few::MAX_FEW));
             let either = |condition, x, y| e.op(arith::SELECT, &[condition, x, y], left.r#type());
             let end = e.binary(arith::SUBI, panel.count, either(is_few, left, e.index(0)));
             // A vector, and one column at most, after two vectors: these are one tile.
@@ -364,81 +398,38 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// Whether a few columns are computed with filters in lanes: where these are adjacent, half a vector of them.
-    fn has_few(&self, panels: &Panels, (_, _, is_packed): (Value<'c, 'a>, i64, bool)) -> bool {
-        let depths = [panels.block, panels.channels].map(|channels| channels * panels.taps);
-        is_packed
-            && panels.in_place.is_none()
-            && depths.iter().all(|depth| depth % STEPS == 0)
-            && 2 * panels.rows == self.lanes.count()
-    }
-
     /// The sums of a few columns from one on in a block of channels, with filters in lanes.
     fn few(
         &self,
         e: Emit<'c, 'a>,
         panels: &Panels,
+        elements: Elements<'c, 'a>,
         (first, depth): (Value<'c, 'a>, Value<'c, 'a>),
-        column: Value<'c, 'a>,
-        count: Value<'c, 'a>,
+        (column, count): (Value<'c, 'a>, Value<'c, 'a>),
     ) -> Vec<Value<'c, 'a>> {
-        let copied = self.copied();
+        // Those after the last column are never used.
+        let last = e.offset(e.add(column, count), -1);
+        let columns_at: Vec<_> =
+            (0..few::MAX_FEW).map(|at| e.min(e.offset(column, at), last)).collect();
         let filters = self.operands[self.broadcast().operand].1;
         let lanes = Lanes::Vector(panels.rows);
-        let zero = e.zero(e.f32(), lanes);
-        // So many columns, with sums of their own for each of so many steps: their products are independent.
-        let sums_of = |e: Emit<'c, 'a>, columns: i64, steps: i64| {
-            let zeros = vec![zero; (columns * steps) as usize];
-            let bounds = (e.index(0), depth, steps);
-            let Ok(sums) = e.for_each::<Infallible>(bounds, &zeros, |e, k, sums| {
-                let mut next = vec![];
-                for step in 0..steps {
-                    let k = e.offset(k, step);
-                    let place = e.add(first, e.scale(k, panels.rows));
-                    let factors = e.load_lanes(filters, place, lanes, None);
-                    let at = e.add(e.scale(k, panels.stride()), column);
-                    for number in 0..columns {
-                        let element = e.splat(e.load(copied, e.offset(at, number)), lanes);
-                        let sum = sums[next.len()];
-                        next.push(e.op(math::FMA, &[factors, element, sum], sum.r#type()));
-                    }
-                }
-                Ok(next)
-            });
-            let sum = |column: i64| {
-                let own = if column < columns { &sums[column as usize..] } else { &[] };
-                let steps = own.iter().step_by(columns as usize).copied();
-                steps.reduce(|x, y| e.binary(arith::ADDF, x, y)).unwrap_or(zero)
-            };
-            Ok::<_, Infallible>((0..FEW).map(sum).collect())
+        let rows = |e: Emit<'c, 'a>, k| {
+            e.load_lanes(filters, e.add(first, e.scale(k, panels.rows)), lanes, None)
+        };
+        let element = |e: Emit<'c, 'a>, k, number: i64| {
+            let at = elements.place(e, k, columns_at[number as usize]);
+            e.splat(e.load(elements.buffer, at), lanes)
+        };
+        let sums_of = |e: Emit<'c, 'a>, columns: i64| {
+            let mut sums = few::sums(e, (columns, depth), lanes, &rows, &element);
+            sums.resize(few::MAX_FEW as usize, e.zero(e.f32(), lanes));
+            Ok::<_, Infallible>(sums)
         };
         let is_one = e.compare(0, count, e.index(1));
-        let types = vec![lanes.of(e.f32()); FEW as usize];
-        let one = |e: Emit<'c, 'a>| sums_of(e, 1, STEPS);
-        let Ok(columns) = e.if_else(is_one, &types, one, |e| sums_of(e, FEW, 2));
+        let types = vec![lanes.of(e.f32()); few::MAX_FEW as usize];
+        let all = |e: Emit<'c, 'a>| sums_of(e, few::MAX_FEW);
+        let Ok(columns) = e.if_else(is_one, &types, |e| sums_of(e, 1), all);
         columns
-    }
-
-    /// Columns with filters in lanes, exchanged: filters with columns in lanes.
-    fn by_filter(
-        &self,
-        e: Emit<'c, 'a>,
-        panels: &Panels,
-        columns: &[Value<'c, 'a>],
-    ) -> Vec<Value<'c, 'a>> {
-        let zero = e.zero(e.f32(), Lanes::Vector(panels.rows));
-        let column = |number: usize| columns.get(number).copied().unwrap_or(zero);
-        // Pairs of columns of each filter, then all of them.
-        let pairs: Vec<i64> =
-            (0..2 * panels.rows).map(|lane| lane / 2 + lane % 2 * panels.rows).collect();
-        let wide = self.lanes.of(e.f32());
-        let pairs =
-            [0, 2].map(|first| e.shuffle_to(column(first), column(first + 1), &pairs, wide));
-        let of_filter = |filter: i64| {
-            let pick = |lane: i64| 2 * filter + lane % 2 + lane / 2 % 2 * 2 * panels.rows;
-            e.shuffle(pairs[0], pairs[1], &(0..self.lanes.count()).map(pick).collect::<Vec<_>>())
-        };
-        (0..panels.rows).map(of_filter).collect()
     }
 
     /// Copies the elements of some channels to the panel, one line of the image after the other.
@@ -523,6 +514,24 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             e.store(values, panel, place, self.lanes, None);
             Ok(vec![])
         });
+    }
+
+    /// The elements of a panel.
+    fn elements(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        panel: &Panel<'_, 'c, 'a>,
+    ) -> Elements<'c, 'a> {
+        let Some(axis) = panels.in_place else {
+            let (buffer, along) = (self.copied(), e.index(panels.stride()));
+            return Elements { buffer, first: e.index(0), along };
+        };
+        let Load { operand, at } = &self.tiles.vector;
+        let loops = [panel.at, &[e.index(0), panel.first, e.index(0)]].concat();
+        let first = self.body(e, &loops).place(e, *operand, at);
+        let along = self.axis_distance(e, *operand, axis);
+        Elements { buffer: self.operands[*operand].1, first, along }
     }
 
     /// The panel.
@@ -627,51 +636,33 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         };
         let mut sums = sums_of(column, vectors, rest);
         let filters = self.operands[self.broadcast().operand].1;
-        let all = panels.channels * panels.taps;
-        // The distance between rows, and between elements of a row.
-        let (first, across, along) = match is_packed {
-            true => {
-                let depth = up(panels.depth(), panels.rows);
-                let block = up(panels.filters, panels.rows) * panels.taps;
-                let first = e.add(e.scale(channels.0, block), e.scale(filter, depth));
-                (first, 1, panels.rows)
-            }
-            false => {
-                let first = e.add(e.scale(filter, all), e.scale(channels.0, panels.taps));
-                (first, all, 1)
-            }
+        // The distance between filters in a panel of them, and between their elements, and that of filters.
+        let all = panels.depth();
+        let (across, along, apart) = match is_packed {
+            true => (1, panels.rows, up(all, panels.rows)),
+            false => (all, 1, all),
         };
+        let first = e.add(e.scale(filter, apart), e.scale(channels.0, panels.taps * along));
         let depth = e.scale(channels.1, panels.taps);
+        let elements = self.elements(e, panels, panel);
         if let (Columns::Few, Some(count)) = (columns, rest) {
-            let own = self.few(e, panels, (first, depth), column, count);
-            sums.add(e, self.by_filter(e, panels, &own));
+            let own = self.few(e, panels, elements, (first, depth), (column, count));
+            sums.add(e, few::by_row(e, &own, panels.rows));
             return self.store_sums(e, panels, panel, channels, sums);
         }
-        // What is multiplied: a vector of the panel, or of the operand.
-        let in_place = panels.in_place.map(|axis| {
-            let Load { operand, at } = &self.tiles.vector;
-            let loops = [panel.at, &[e.index(0), e.add(panel.first, column), e.index(0)]].concat();
-            let place = self.body(e, &loops).place(e, *operand, at);
-            (self.operands[*operand].1, place, self.axis_distance(e, *operand, axis))
-        });
         // The column after three vectors.
         let after = match columns {
             Columns::Last => Some(e.offset(column, LAST * width)),
             _ => None,
         };
         let in_lanes = Lanes::Vector(panels.rows);
-        let live = sums.live;
+        // Copied panels have whole vectors.
+        let live = sums.live.filter(|_| panels.in_place.is_some());
         let accumulate = |e: Emit<'c, 'a>, k: Value<'c, 'a>, sums: &[Value<'c, 'a>]| {
-            let of_panel = |column| e.add(e.scale(k, panels.stride()), column);
-            let load = |vector: i64| match in_place {
-                None => {
-                    let at = e.offset(of_panel(column), vector * width);
-                    e.load_lanes(self.copied(), at, self.lanes, None)
-                }
-                Some((operand, first, distance)) => {
-                    let at = e.add(first, e.binary(arith::MULI, k, distance));
-                    e.load_lanes(operand, e.offset(at, vector * width), self.lanes, live)
-                }
+            let at = elements.place(e, k, column);
+            let load = |vector: i64| {
+                let at = e.offset(at, vector * width);
+                e.load_lanes(elements.buffer, at, self.lanes, live)
             };
             let values: Vec<_> = (0..vectors).map(load).collect();
             let place = e.add(first, e.scale(k, along));
@@ -689,7 +680,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             }
             if let Some(after) = after {
                 let factors = e.load_lanes(filters, place, in_lanes, None);
-                let element = e.splat(e.load(self.copied(), of_panel(after)), in_lanes);
+                let element = e.load(elements.buffer, elements.place(e, k, after));
+                let element = e.splat(element, in_lanes);
                 let sum = sums[next.len()];
                 next.push(e.op(math::FMA, &[factors, element, sum], sum.r#type()));
             }
@@ -703,7 +695,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.store_sums(e, panels, panel, channels, sums);
         if let (Some(after), [own]) = (after, &own[..]) {
             let mut sums = sums_of(after, 1, left(after));
-            sums.add(e, self.by_filter(e, panels, &[*own]));
+            sums.add(e, few::by_row(e, &[*own], panels.rows));
             self.store_sums(e, panels, panel, channels, sums);
         }
     }

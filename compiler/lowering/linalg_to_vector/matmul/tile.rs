@@ -1,6 +1,9 @@
 //! One register tile: its sums over a block of depth, and the final store.
 use super::{Ahead, Depth, Emitter, LINE, Source, Tile};
-use crate::kernel::emit::{Buffer, Emit, Prefetch};
+use crate::kernel::{
+    emit::{Buffer, Emit, Lanes, Prefetch},
+    few, in_place,
+};
 use crate::lowering::linalg_to_vector::{
     access::Access,
     codegen::{Codegen, Place},
@@ -11,7 +14,10 @@ use crate::lowering::linalg_to_vector::{
     pass::{Pass, emit_result},
     split::Extent,
 };
-use irc_mlir::{Value, ValueLike, ops::arith};
+use irc_mlir::{
+    Value, ValueLike,
+    ops::{arith, math},
+};
 use irc_packing::Extension;
 
 /// The minimum depth of a product whose tiles prefetch what they read and write at their end: with less, that does not arrive
@@ -282,11 +288,24 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             Some(_) => Some(LEFT_AHEAD),
             None => (product.is_transposed && a.across == 1).then_some(2 * tile.rows - 1),
         };
-        let each = self.vectors_per_row(tile);
         let width = self.lanes.count();
+        let few = self.few(tile);
+        let each = self.vectors_per_row(tile) - i64::from(few > 0);
         let live = tile.columns - (each - 1) * width;
         // Packed panels are padded with zeros; B itself is not.
-        let tail = if self.pack_b { None } else { e.tail_mask(live, self.lanes) };
+        let tail = if self.pack_b || few > 0 { None } else { e.tail_mask(live, self.lanes) };
+        let in_lanes = Lanes::Vector(tile.rows);
+        let rows_at = |e: Emit<'c, 'a>, k: Value<'c, 'a>| {
+            e.load_lanes(a.buffer, e.add(first, e.scale(k, along)), in_lanes, None)
+        };
+        let column_at = |e: Emit<'c, 'a>, k: Value<'c, 'a>, number: i64| {
+            let at = e.add(b.base, e.scale(k, b.along));
+            e.splat(e.load(b.buffer, e.offset(at, each * width + number)), in_lanes)
+        };
+        if each == 0 {
+            let own = few::sums(e, (few, depth.size), in_lanes, &rows_at, &column_at);
+            return Ok(self.with_few(e, tile, starts, &[], &own));
+        }
         let dots = self.dots;
         let steps = if product.extensions(dots, self.lanes).is_some() { 2 } else { 1 };
         let add = |e: Emit<'c, 'a>, k: Value<'c, 'a>, sums: &[Value<'c, 'a>]| {
@@ -303,7 +322,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             if let Some(Ahead { buffer, at, along, width }) = tile.ahead {
                 let at = e.add(at, e.scale(k, along));
                 for line in (0..width).step_by(LINE as usize) {
-                    let to = if self.is_in_place { Prefetch::Read } else { Prefetch::L2 };
+                    let is_close = self.is_in_place && in_place::stay_close(self.k, along);
+                    let to = if is_close { Prefetch::Read } else { Prefetch::L2 };
                     e.prefetch(buffer, e.offset(at, line), to);
                 }
             }
@@ -339,8 +359,24 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                     }
                 }
             }
+            if few > 0 {
+                let rows = rows_at(e, k);
+                for (number, sum) in next.iter_mut().skip((tile.rows * each) as usize).enumerate() {
+                    let operands = [rows, column_at(e, k, number as i64), *sum];
+                    *sum = e.op(math::FMA, &operands, sum.r#type());
+                }
+            }
             Ok(next)
         };
+        if few > 0 {
+            let is_whole = |number: &usize| *number as i64 % (each + 1) < each;
+            let whole = (0..starts.len()).filter(is_whole).map(|number| starts[number]);
+            let zeros = (0..few).map(|_| e.zero(self.element, in_lanes));
+            let all: Vec<_> = whole.chain(zeros).collect();
+            let mut sums = e.for_each::<LowerError>((e.index(0), depth.size, 1), &all, add)?;
+            let own = sums.split_off((tile.rows * each) as usize);
+            return Ok(self.with_few(e, tile, starts, &sums, &own));
+        }
         let steps = self.independent_steps(starts.len());
         if steps > 1 {
             let count = starts.len();
@@ -370,6 +406,33 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             let narrow = own.into_iter().map(|own| e.binary(arith::SHRSI, own, by));
             Ok(sums.iter().zip(narrow).map(|(sum, own)| e.binary(arith::ADDI, *sum, own)).collect())
         })
+    }
+
+    /// The columns of a tile after its last whole vector that are computed with rows in lanes.
+    fn few(&self, tile: Tile<'c, 'a>) -> i64 {
+        let few = tile.columns % self.lanes.count();
+        let applies = tile.rows == self.blocks.mr && self.has_few() && few <= few::MAX_FEW;
+        if applies { few } else { 0 }
+    }
+
+    /// The sums of a tile: those of whole vectors, and of a few columns after them, with rows in lanes, which are added to what
+    /// they start from.
+    fn with_few(
+        &self,
+        e: Emit<'c, 'a>,
+        tile: Tile<'c, 'a>,
+        starts: &[Value<'c, 'a>],
+        whole: &[Value<'c, 'a>],
+        few: &[Value<'c, 'a>],
+    ) -> Vec<Value<'c, 'a>> {
+        let rows = tile.rows as usize;
+        let each = whole.len() / rows;
+        let few = few::by_row(e, few, tile.rows);
+        let of_row = |row: usize| {
+            let last = e.binary(arith::ADDF, starts[row * (each + 1) + each], few[row]);
+            [&whole[row * each..(row + 1) * each], &[last]].concat()
+        };
+        (0..rows).flat_map(of_row).collect()
     }
 
     /// The steps along `k` that have sums of their own, in tiles of so few vectors that each would wait for the one before.

@@ -1,0 +1,67 @@
+//! A few columns of a matrix product, with rows in lanes: the left factors of as many adjacent rows as a tile has are a
+//! vector, and each column is a scalar. A vector of columns would have idle lanes.
+use super::emit::{Emit, Lanes};
+use irc_mlir::ops::{arith, math};
+use irc_mlir::{Value, ValueLike};
+use std::convert::Infallible;
+
+/// The maximum number of columns.
+pub const MAX_FEW: i64 = 4;
+
+/// The maximum number of steps that are independent.
+pub const MAX_STEPS: i64 = 4;
+
+/// The steps along the depth that have sums of their own, so that products of so few columns do not wait for each other.
+fn independent_steps(columns: i64) -> i64 {
+    if columns == 1 { MAX_STEPS } else { 2 }
+}
+
+/// The sums of each of so many columns, at most [`MAX_FEW`]. The depth is a multiple of [`MAX_STEPS`]. `rows` has the factors
+/// of a step, in `lanes`, and `column` that of a step and a column, in all of them.
+pub fn sums<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    (columns, depth): (i64, Value<'c, 'a>),
+    lanes: Lanes,
+    rows: &dyn Fn(Emit<'c, 'a>, Value<'c, 'a>) -> Value<'c, 'a>,
+    column: &dyn Fn(Emit<'c, 'a>, Value<'c, 'a>, i64) -> Value<'c, 'a>,
+) -> Vec<Value<'c, 'a>> {
+    let steps = independent_steps(columns);
+    let zeros = vec![e.zero(e.f32(), lanes); (columns * steps) as usize];
+    let Ok(all) = e.for_each::<Infallible>((e.index(0), depth, steps), &zeros, |e, k, sums| {
+        let mut next = vec![];
+        for step in 0..steps {
+            let k = e.offset(k, step);
+            let factors = rows(e, k);
+            for number in 0..columns {
+                let sum = sums[next.len()];
+                next.push(e.op(math::FMA, &[factors, column(e, k, number), sum], sum.r#type()));
+            }
+        }
+        Ok(next)
+    });
+    let sum = |number: i64| {
+        let own = all.iter().skip(number as usize).step_by(columns as usize).copied();
+        own.reduce(|x, y| e.binary(arith::ADDF, x, y))
+    };
+    (0..columns).filter_map(sum).collect()
+}
+
+/// Columns, at most [`MAX_FEW`], whose lanes are so many rows, exchanged: rows whose lanes are columns, of twice as many lanes.
+pub fn by_row<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    columns: &[Value<'c, 'a>],
+    rows: i64,
+) -> Vec<Value<'c, 'a>> {
+    let zero = e.zero(e.f32(), Lanes::Vector(rows));
+    let column = |number: usize| columns.get(number).copied().unwrap_or(zero);
+    let lanes = Lanes::Vector(2 * rows);
+    // Pairs of columns of each row, then all of them.
+    let pairs: Vec<i64> = (0..2 * rows).map(|lane| lane / 2 + lane % 2 * rows).collect();
+    let pairs = [0, 2]
+        .map(|first| e.shuffle_to(column(first), column(first + 1), &pairs, lanes.of(e.f32())));
+    let of_row = |row: i64| {
+        let pick = |lane: i64| 2 * row + lane % 2 + lane / 2 % 2 * 2 * rows;
+        e.shuffle(pairs[0], pairs[1], &(0..2 * rows).map(pick).collect::<Vec<_>>())
+    };
+    (0..rows).map(of_row).collect()
+}
