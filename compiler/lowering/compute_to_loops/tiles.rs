@@ -755,7 +755,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             return e.gather(buffer, place, offsets, self.lanes, mask);
         }
         if step > 2 {
-            let mask = limit.map(|limit| self.mask_of(e, limit, |lane| lane * step));
+            let mask = limit.map(|limit| mask_of(e, self.lanes, limit, |lane| lane * step));
             return e.gather(buffer, place, e.iota(step, self.lanes), self.lanes, mask);
         }
         let masks: Vec<_> = (0..step)
@@ -827,26 +827,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 
     /// The mask of such lanes, with numbers from `first` on.
     fn mask(&self, e: Emit<'c, 'a>, limit: [Value<'c, 'a>; 2], first: i64) -> Value<'c, 'a> {
-        self.mask_of(e, limit, |lane| first + lane)
-    }
-
-    /// The same with a number for each lane.
-    fn mask_of(
-        &self,
-        e: Emit<'c, 'a>,
-        [start, end]: [Value<'c, 'a>; 2],
-        number: impl Fn(i64) -> i64,
-    ) -> Value<'c, 'a> {
-        let numbers: Vec<String> =
-            (0..self.lanes.count()).map(|lane| number(lane).to_string()).collect();
-        let ty = self.lanes.of(e.int(32));
-        let numbers = format!("dense<[{}]> : {ty}", numbers.join(", "));
-        let numbers = attr::parse(e.context, &numbers);
-        let numbers = e.value(e.spec(arith::CONSTANT).attr("value", numbers).results(&[ty]));
-        let lanes = e.add(e.splat(start, self.lanes), numbers);
-        let spec = e.spec(arith::CMPI).operands(&[lanes, e.splat(end, self.lanes)]);
-        let spec = spec.attr("predicate", attr::i64(e.context, ULT));
-        e.value(spec.results(&[self.lanes.of(e.int(1))]))
+        mask_of(e, self.lanes, limit, |lane| first + lane)
     }
 
     fn body(&self, e: Emit<'c, 'a>, loops: &[Value<'c, 'a>]) -> Body<'_, 'c, 'a> {
@@ -858,4 +839,22 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             known: vec![Known::new()],
         }
     }
+}
+
+/// The mask of lanes with such numbers, as [`Writer::limit`] states which.
+fn mask_of<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    lanes: Lanes,
+    [start, end]: [Value<'c, 'a>; 2],
+    number: impl Fn(i64) -> i64,
+) -> Value<'c, 'a> {
+    let numbers: Vec<String> = (0..lanes.count()).map(|lane| number(lane).to_string()).collect();
+    let ty = lanes.of(e.int(32));
+    let numbers = format!("dense<[{}]> : {ty}", numbers.join(", "));
+    let numbers = attr::parse(e.context, &numbers);
+    let numbers = e.value(e.spec(arith::CONSTANT).attr("value", numbers).results(&[ty]));
+    let spec =
+        e.spec(arith::CMPI).operands(&[e.add(e.splat(start, lanes), numbers), e.splat(end, lanes)]);
+    let spec = spec.attr("predicate", attr::i64(e.context, ULT));
+    e.value(spec.results(&[lanes.of(e.int(1))]))
 }

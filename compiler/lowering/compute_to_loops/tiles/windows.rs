@@ -2,7 +2,9 @@
 //!
 //! A tile is several rows of the result. Each vector of an input row is loaded once for each column of a filter, and added to all
 //! rows of the tile whose windows it is in. Elements outside of an image are masked.
-use super::{Load, SGE, SLE, Tile, Tiles, ULT, Writer, bound, coefficient, epilogue::Vector};
+use super::{
+    Load, SGE, SLE, Tile, Tiles, ULT, Writer, bound, coefficient, epilogue::Vector, mask_of,
+};
 use crate::kernel::emit::{Emit, Lanes, Prefetch};
 use crate::lowering::compute_to_loops::expression::depends_on;
 use crate::lowering::linalg_to_vector::{body::extremum, split::Units};
@@ -235,7 +237,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             mask: mask(number),
         });
         let values = self.finished(e, &tile.at[..windows.row], vectors).into_iter();
-        let values: Vec<_> = values.map(|value| self.narrowed(e, value)).collect();
+        let values: Vec<_> = values.map(|value| self.narrowed(e, value, self.lanes)).collect();
         // The first so many rows are stored without masks.
         let store = |e: Emit<'c, 'a>, whole: i64| {
             for (number, (value, place)) in (0..).zip(values.iter().zip(&places)) {
@@ -365,43 +367,36 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         });
         let lines: Vec<Read> = lines.collect();
         let (width, step) = (self.lanes.count(), self.tiles.step);
-        let outside = match self.tiles.combine.neutral(self.tiles.dtype) {
-            Number::Float(neutral) => e.float(neutral, e.f32(), self.lanes),
-            Number::Int(neutral) => e.integer(i64::from(neutral as i8), 8, self.lanes),
-        };
-        let mut sums = vec![outside; (tile.rows * tile.vectors) as usize];
-        let pass_thru = self.narrowed(e, outside);
+        let mut sums = vec![self.outside(e, self.lanes); (tile.rows * tile.vectors) as usize];
         let factors = self.factors(e, windows, tile);
         let mut masks = BTreeMap::new();
         for (read, at) in lines.iter().flat_map(|read| (0..tile.vectors).map(move |at| (read, at)))
         {
             let mut loaded = BTreeMap::new();
-            let mut load = |place: i64| {
+            let mut load = |place: i64, lanes: Lanes| {
                 let place = at * step * width + place;
-                *loaded.entry(place).or_insert_with(|| {
+                *loaded.entry((place, lanes.count())).or_insert_with(|| {
                     let at = e.offset(read.place, place);
                     let Some(Edges { columns: [first, columns], .. }) = edges else {
-                        return self.load(e, at, None);
+                        return self.load(e, at, lanes, None);
                     };
+                    let mask_of =
+                        |columns| mask_of(e, lanes, [*first, columns], |lane| place + lane);
                     let mask = match read.columns {
-                        Some(columns) => self.mask(e, [*first, columns], place),
+                        Some(columns) => mask_of(columns),
                         None => *masks
-                            .entry(place)
-                            .or_insert_with(|| self.mask(e, [*first, *columns], place)),
+                            .entry((place, lanes.count()))
+                            .or_insert_with(|| mask_of(*columns)),
                     };
-                    self.load(e, at, Some((mask, pass_thru)))
+                    self.load(e, at, lanes, Some(mask))
                 })
             };
+            let mut halves = BTreeMap::new();
             for tap in 0..column_taps.count {
                 let place = tap * column_taps.distance;
-                // Even and odd elements are of the same two vectors.
                 let value = match step {
-                    1 => load(place),
-                    _ => {
-                        let odd = (place + i64::from(windows.is_odd)) % 2;
-                        let [low, high] = [0, width].map(|half| load(place - odd + half));
-                        e.shuffle(low, high, &of_order(self.lanes, odd))
-                    }
+                    1 => load(place, self.lanes),
+                    _ => self.of_two(e, windows, place, &mut load, &mut halves),
                 };
                 for row in 0..tile.rows {
                     if let Some(above) = windows.tap(read.line, row) {
@@ -415,32 +410,67 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         sums
     }
 
-    /// A vector of the operand in the type of the sums; where a mask does not hold, of the elements of another vector.
+    /// The elements of a tap with a step of 2: even or odd ones of two vectors. With a [`Windows::tail`], all but the last are
+    /// those of a tap before, in `halves`.
+    fn of_two(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        place: i64,
+        load: &mut dyn FnMut(i64, Lanes) -> Value<'c, 'a>,
+        halves: &mut BTreeMap<[i64; 2], Value<'c, 'a>>,
+    ) -> Value<'c, 'a> {
+        let (width, tail) = (self.lanes.count(), windows.tail(self.lanes));
+        let first = place + i64::from(windows.is_odd);
+        let (odd, shift) = (first % 2, if tail.is_some() { first / 2 } else { 0 });
+        let start = place - odd - 2 * shift;
+        let half = *halves.entry([start, odd]).or_insert_with(|| {
+            let [low, high] = [0, width].map(|half| load(start + half, self.lanes));
+            e.shuffle(low, high, &of_order(self.lanes, odd))
+        });
+        let Some(tail) = tail.filter(|_| shift > 0) else { return half };
+        let after = load(start + 2 * width, tail);
+        let wide: Vec<i64> = (0..width).map(|lane| lane.min(tail.count() - 1)).collect();
+        let after = e.shuffle_to(after, after, &wide, half.r#type());
+        e.shuffle(half, after, &shifted(self.lanes, shift, odd))
+    }
+
+    /// What does not change sums, in the type of the sums.
+    fn outside(&self, e: Emit<'c, 'a>, lanes: Lanes) -> Value<'c, 'a> {
+        match self.tiles.combine.neutral(self.tiles.dtype) {
+            Number::Float(neutral) => e.float(neutral, e.f32(), lanes),
+            Number::Int(neutral) => e.integer(i64::from(neutral as i8), 8, lanes),
+        }
+    }
+
+    /// A vector of the operand in the type of the sums; where a mask does not hold, of what does not change them.
     fn load(
         &self,
         e: Emit<'c, 'a>,
         at: Value<'c, 'a>,
-        mask: Option<(Value<'c, 'a>, Value<'c, 'a>)>,
+        lanes: Lanes,
+        mask: Option<Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
         let operand = self.operands[self.tiles.vector.operand].1;
         let value = match mask {
-            None => e.load_lanes(operand, at, self.lanes, None),
-            Some((mask, pass_thru)) => {
+            None => e.load_lanes(operand, at, lanes, None),
+            Some(mask) => {
+                let pass_thru = self.narrowed(e, self.outside(e, lanes), lanes);
                 let operands = [operand.memref, at, mask, pass_thru];
                 e.op(vector::MASKEDLOAD, &operands, pass_thru.r#type())
             }
         };
         match self.tiles.dtype {
-            DType::F16 => e.op(arith::EXTF, &[value], self.lanes.of(e.f32())),
+            DType::F16 => e.op(arith::EXTF, &[value], lanes.of(e.f32())),
             _ => value,
         }
     }
 
     /// A sum in the type of the operand.
-    fn narrowed(&self, e: Emit<'c, 'a>, sum: Value<'c, 'a>) -> Value<'c, 'a> {
+    fn narrowed(&self, e: Emit<'c, 'a>, sum: Value<'c, 'a>, lanes: Lanes) -> Value<'c, 'a> {
         let element = self.operands[self.tiles.vector.operand].1.element;
         match self.tiles.dtype {
-            DType::F16 => e.op(arith::TRUNCF, &[sum], self.lanes.of(element)),
+            DType::F16 => e.op(arith::TRUNCF, &[sum], lanes.of(element)),
             _ => sum,
         }
     }
@@ -579,7 +609,27 @@ fn of_order(lanes: Lanes, odd: i64) -> Vec<i64> {
     order_of_evens(lanes).into_iter().map(|number| 2 * number + odd).collect()
 }
 
+/// The numbers of the elements of [`of_order`] so many after those of each lane: of the same vector, or of one of the elements
+/// after the last.
+fn shifted(lanes: Lanes, shift: i64, odd: i64) -> Vec<i64> {
+    let order = order_of_evens(lanes);
+    let count = lanes.count();
+    let of = |number: &i64| match number + shift - count {
+        after if after >= 0 => count + 2 * after + odd,
+        _ => order.iter().position(|other| *other == number + shift).unwrap_or(0) as i64,
+    };
+    order.iter().map(of).collect()
+}
+
 impl Windows {
+    /// With steps of 2, the vector of the elements after two vectors that windows reach, if those of a tap are then shifted to be
+    /// those of another one: loads that are not aligned take longer. `None` if vectors are not permuted freely.
+    fn tail(&self, lanes: Lanes) -> Option<Lanes> {
+        let reach = self.taps[1].reach() + 1;
+        let tail = [4, 8].into_iter().find(|tail| reach <= *tail);
+        tail.filter(|_| lanes.count() == MAX_FLOATS).map(Lanes::Vector)
+    }
+
     /// The row of a window that is on a line of the operand, for a row of the result.
     fn tap(&self, line: i64, row: i64) -> Option<i64> {
         let Taps { count, distance, .. } = self.taps[0];
