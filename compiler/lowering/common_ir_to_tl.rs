@@ -9,7 +9,7 @@
 //! Operators that cannot be lowered are errors at their nodes, all reported at once. External data is
 //! read from the folder that the option `external-data` names.
 use super::graph_to_tl::{give_values, graph_to_tl};
-use super::pad_depths::pad_depths;
+use super::prepare_products::prepare_products;
 use irc_common_format::{Files, find_external, model::TensorData};
 use irc_diag::Sink;
 use irc_dialects::common_ir::{Exported, export, module_op};
@@ -154,7 +154,7 @@ fn replace(
     imported: &Imported,
 ) -> PassResult {
     let context = context_of(&module);
-    let graph = pad_depths(&imported.graph);
+    let graph = prepare_products(&imported.graph);
     let written =
         graph_to_tl(context, &graph, "main").map_err(|message| PassError::at(&root, message))?;
     give_values(context, written.as_operation(), &graph);

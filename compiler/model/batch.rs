@@ -185,7 +185,7 @@ impl Session {
         }
         let kernels: Vec<String> = fused.kernels.keys().cloned().collect();
         let own = kernels.iter().map(|symbol| (symbol.clone(), compiled[symbol].clone())).collect();
-        let weights = weights(&queries::padded(&self.database, input)?.graph);
+        let weights = weights(&queries::prepared(&self.database, input)?.graph);
         let (program, constants) = constants::settle(&fused.program, weights, &own, Place::Given)?;
         Ok(Part { program, kernels, constants })
     }

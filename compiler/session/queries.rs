@@ -1,4 +1,4 @@
-//! The queries, from an input to a library: `parsed → imported → padded → fused → kernel_object, glue_object → library`.
+//! The queries, from an input to a library: `parsed → imported → prepared → fused → kernel_object, glue_object → library`.
 use super::{
     Compiled,
     constants::{self, Place},
@@ -18,7 +18,7 @@ use crate::{
     lowering::{
         emit_entry::WEIGHTS,
         graph_to_tl::{give_values, graph_to_tl, graph_to_tl_at, weights},
-        pad_depths::pad_depths,
+        prepare_products::prepare_products,
     },
     machine::{in_context, in_new_context, run_stages},
     pipeline::{NVPTX, Reached, Settings},
@@ -150,11 +150,11 @@ pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>,
     })
 }
 
-/// The program as kernels compute it: products of bytes are [padded](pad_depths).
+/// The program as kernels compute it: products are [prepared](prepare_products).
 #[salsa::tracked(returns(clone))]
-pub fn padded(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>, QueryError> {
+pub fn prepared(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>, QueryError> {
     let imported = imported(db, input)?;
-    match pad_depths(&imported.graph) {
+    match prepare_products(&imported.graph) {
         Cow::Borrowed(_) => Ok(imported),
         Cow::Owned(graph) => Ok(Arc::new(imported.with(graph))),
     }
@@ -177,7 +177,7 @@ pub fn fused<'db>(
     input: Input,
     config: Config<'db>,
 ) -> Result<Arc<Fused>, QueryError> {
-    let program = padded(db, input)?;
+    let program = prepared(db, input)?;
     let (options, suffix) = (config.options(db), config.suffix(db));
     let name = format!("main{suffix}");
     let settings = Settings { kernel_prefix: suffix.clone(), ..options.settings() };
@@ -421,7 +421,7 @@ pub fn objects<'db>(
     let fused = fused(db, input, config)?;
     let target = &config.options(db).target;
     let kernels = kernels(db, &fused, target)?;
-    let graph = &padded(db, input)?.graph;
+    let graph = &prepared(db, input)?.graph;
     let (program, constants) = constants::settle(&fused.program, weights(graph), &kernels, place)?;
     let data = match place {
         Place::Given => None,
@@ -503,7 +503,7 @@ pub fn emit<'db>(
         return Ok(join_objects(objects(db, input, config, Place::Linked)?.all())?);
     }
     let fused = fused(db, input, config)?;
-    let graph = &padded(db, input)?.graph;
+    let graph = &prepared(db, input)?.graph;
     whole::emit(&fused.program, &fused.kernels, weights(graph), &options.target, output)
 }
 
@@ -573,7 +573,7 @@ pub fn lowered<T>(
         });
         return finished.map_err(|captured| diagnose::failure(&captured, Some(document)));
     }
-    let program = padded(db, input)?;
+    let program = prepared(db, input)?;
     let places = places(&parsed, &program);
     let mut message = None;
     let finished = in_context(|context| {

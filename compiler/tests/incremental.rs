@@ -52,7 +52,7 @@ fn editing_one_of_200_nodes_compiles_one_kernel() {
     let expected: BTreeMap<String, usize> = [
         "parsed",
         "imported",
-        "padded",
+        "prepared",
         "fused",
         "segment_fusion",
         "kernel_object",

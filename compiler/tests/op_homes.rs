@@ -9,12 +9,14 @@ use std::{fs, io};
 
 /// Where ops are named: their schedules, the code of functions of numbers, algorithms written with such
 /// functions, rules about ops, and what becomes bytes.
-const HOMES: [&str; 8] = [
+const HOMES: [&str; 9] = [
     "compiler/lowering/tl_to_linalg/",
     "compiler/kernel/arithmetic/",
     "compiler/lowering/compute_to_loops/",
     "compiler/fusion/algebra.rs",
     "compiler/quantise/",
+    // Products of narrow numbers become others, before fusion.
+    "compiler/lowering/prepare_products",
     // What attention consists of.
     "compiler/fusion/attention",
     "compiler/lowering/split_blocks/attention",
@@ -23,7 +25,7 @@ const HOMES: [&str; 8] = [
 ];
 
 /// Ops that the IR itself is made of, with the files that create or take apart such an op.
-const STRUCTURAL: [(&str, &str); 15] = [
+const STRUCTURAL: [(&str, &str); 14] = [
     // Loops around an expression are joined, and their sizes are renamed.
     ("compute", "compiler/fusion/inline.rs"),
     ("compute", "compiler/lowering/outline_kernels/sizes.rs"),
@@ -32,8 +34,6 @@ const STRUCTURAL: [(&str, &str); 15] = [
     ("le", "compiler/lowering/graph_to_tl/masks.rs"),
     // A view that is not checked by its type rule.
     ("reshape", "dialects/tl/verify.rs"),
-    // Depths of products of bytes are padded.
-    ("matmul", "compiler/lowering/pad_depths.rs"),
     // Views around kernels.
     ("reshape", "compiler/fusion/inline.rs"),
     ("reshape", "compiler/fusion/open.rs"),

@@ -123,8 +123,7 @@ fn the_roofline_share_of_a_library_is_unknown() {
         command.arg("bench").arg(model).args(["--iterations", "2", "--peak-gflops", "100"]);
         run(command.args(flags))
     };
-    let why =
-        "roofline unknown: the operations of a library, or of loops and choices, are not known";
+    let why = "roofline of the whole run unknown: the operations of a library, or of loops and choices, are not counted";
     let (code, text, _) = bench(&library, &[]);
     assert!(code == 0 && text.contains(why) && !text.contains('%'), "{text}");
     let (code, json, _) = bench(&library, &["--json"]);

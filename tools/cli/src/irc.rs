@@ -361,7 +361,8 @@ pub struct Bench {
     /// Model, ARK plan, compiled library or archive; - for standard input
     #[arg(value_name = "FILE")]
     pub file: String,
-    /// File with inputs; others are random, with dynamic dimensions set to 1
+    /// File with inputs; others are random. Symbolic sizes follow from it, or from --shape for models; in
+    /// archives, others are 1
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
     /// Print one JSON object instead of text

@@ -110,7 +110,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
         Ok(roofline::Roofline {
             gflops: match arguments.peak_gflops {
                 Some(given) => given,
-                None => roofline::measure_gflops(&processor)?,
+                None => roofline::measure_gflops(&processor)? * cores(arguments.threads) as f64,
             },
             bandwidth: match arguments.peak_bandwidth {
                 Some(given) => given,
@@ -174,6 +174,12 @@ fn model(
     missing.complete(console, &mut inputs, &ports)?;
     let flops = imported.and_then(|imported| flops(&imported.graph, &inputs));
     Ok(Prepared { flops, _file: file, ..Prepared::of(runner, inputs)? })
+}
+
+/// The number of cores that so many threads run on.
+pub(super) fn cores(threads: u32) -> usize {
+    let all = std::thread::available_parallelism().map_or(1, Into::into);
+    all.min(threads.max(1) as usize)
 }
 
 /// A library from a file that remains, in which a profile finds the names of its functions.

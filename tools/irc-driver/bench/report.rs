@@ -3,8 +3,7 @@ use super::{latency::Latency, profile::Profile, roofline::Roofline};
 use serde_json::json;
 
 /// The message if the share of the roofline is unknown.
-const UNKNOWN: &str =
-    "roofline unknown: the operations of a library, or of loops and choices, are not known";
+const UNKNOWN: &str = "roofline of the whole run unknown: the operations of a library, or of loops and choices, are not counted";
 
 /// A measurement.
 pub struct Report {
@@ -16,7 +15,8 @@ pub struct Report {
     pub flops: Option<u64>,
     /// Size of the inputs and outputs in bytes.
     pub traffic: u64,
-    /// The peak rates of the processor; `None` for a kernel of a GPU.
+    /// The peak rates of the processor: of arithmetic on the cores that the threads run on, of memory traffic on one; `None` for a
+    /// kernel of a GPU.
     pub roofline: Option<Roofline>,
     /// Number of threads that ran it.
     pub threads: u32,
@@ -54,7 +54,12 @@ impl Report {
             return text + "\n";
         };
         let Roofline { gflops, bandwidth } = roofline;
-        let peak = format!("peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core");
+        let peak = match super::cores(self.threads) {
+            1 => format!("peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core"),
+            cores => {
+                format!("peak {gflops:.1} GFLOP/s on {cores} cores, {bandwidth:.1} GB/s on one")
+            }
+        };
         text += &match self.share() {
             Some(share) => format!("roofline {:.1} %  ({peak})\n", share * 100.0),
             None => format!("{UNKNOWN}\n{peak}\n"),

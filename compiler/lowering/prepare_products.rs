@@ -1,8 +1,12 @@
-//! Pads products of bytes with constants, so that kernels multiply them four at a time.
+//! Prepares products for kernels: pads those of bytes with constants, so that kernels multiply them four at a time, and makes
+//! those over images of open size products of `f32`.
 //!
 //! Before: a product of `u8` and `i8` may have any depth. After: a known depth is a multiple of 4. Zeros follow the
 //! elements of both operands along it: those of a constant when the model is compiled, those of the other operand when it
-//! runs.
+//! runs. Sums over images of open size have `f32` operands: of [`bytes`] where they are exact, and of [`halves`].
+mod bytes;
+mod halves;
+
 use irc_tensor::TensorType;
 use irc_tl::{Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Scalar, Type, ValueId};
 use std::borrow::Cow;
@@ -13,7 +17,7 @@ use std::sync::Arc;
 const BYTES: i64 = 4;
 
 /// The graph with padded products, in nested graphs as well.
-pub fn pad_depths(graph: &Graph) -> Cow<'_, Graph> {
+pub fn prepare_products(graph: &Graph) -> Cow<'_, Graph> {
     match Padder::default().graph(graph) {
         Some(padded) => Cow::Owned(padded),
         None => Cow::Borrowed(graph),
@@ -33,6 +37,9 @@ struct Padder {
     functions: BTreeMap<usize, Option<Arc<Graph>>>,
     /// The padded constants by address, type and axis, so that users of one constant share the padded one.
     constants: BTreeMap<(usize, TensorType, usize), Constant>,
+    /// The filters of sums of bytes as `f32`, and constants of halves.
+    filters: bytes::Shared,
+    wide: halves::Shared,
 }
 
 impl Padder {
@@ -49,12 +56,24 @@ impl Padder {
                 operands.iter().any(|operand| constants.contains_key(&operand.value))
             });
             let nested = self.nested(&node.kind);
-            if made.is_none() && (padded.is_some() || nested.is_some()) {
+            let constant = |value: ValueId| constants.get(&value).copied();
+            let product = bytes::Product::of(graph, node, constant);
+            let sum = halves::Sum::of(graph, node);
+            let is_float = product.is_some() || sum.is_some();
+            if made.is_none() && (padded.is_some() || nested.is_some() || is_float) {
                 let mut copy = graph.clone();
                 copy.nodes.truncate(index);
                 made = Some(copy);
             }
             let Some(made) = &mut made else { continue };
+            let written = match (product, sum) {
+                (Some(product), _) => product.write(made, &mut self.filters),
+                (None, Some(sum)) => sum.write(made, constant, &mut self.wide),
+                (None, None) => None,
+            };
+            if written.is_some() {
+                continue;
+            }
             let mut node = node.clone();
             if let Some(nested) = nested {
                 node.kind = nested;
@@ -114,18 +133,13 @@ impl Padder {
         constant: Option<&Constant>,
         origin: Option<Arc<str>>,
     ) -> ValueId {
-        let (kind, operands) = match constant {
-            Some(constant) => (NodeKind::Constant(self.constant(constant, operand.axis)), vec![]),
-            None => {
-                let op = NodeKind::Op(padding(made.ty(operand.value), operand.axis));
-                (op, vec![operand.value])
-            }
-        };
-        let value = ValueId(made.types.len());
-        let ty = padded_type(made.ty(operand.value), operand.axis);
-        made.types.push(ty);
-        made.nodes.push(Node { kind, operands, results: vec![value], origin });
-        value
+        let (value, axis) = (operand.value, operand.axis);
+        let (op, ty) = (padding(made.ty(value), axis), padded_type(made.ty(value), axis));
+        let mut adder = Adder { made, origin };
+        match constant {
+            Some(constant) => adder.constant(self.constant(constant, axis)),
+            None => adder.op(op, &[value], ty),
+        }
     }
 
     fn constant(&mut self, constant: &Constant, axis: usize) -> Constant {
@@ -164,6 +178,53 @@ fn operands_to_pad(graph: &Graph, node: &Node) -> Option<[Operand; 2]> {
     let is_empty = |operand: Operand| graph.ty(operand.value).dims.iter().any(|dim| dim.is(0));
     let is_padded = are_bytes && depth % BYTES != 0 && !is_empty(lhs) && !is_empty(rhs);
     is_padded.then_some([lhs, rhs])
+}
+
+/// The loops of a node.
+fn loops_of(graph: &Graph, node: &Node) -> Option<Compute> {
+    let NodeKind::Op(op) = &node.kind else { return None };
+    let types: Vec<Type> = node.operands.iter().map(|value| graph.ty(*value).clone()).collect();
+    op.as_compute(&types)
+}
+
+/// Whether an image, given by its extents, the first of which are those of images and channels, has an open size.
+fn is_open_image(dims: &[Dim]) -> bool {
+    dims.iter().skip(2).any(|dim| dim.known().is_none())
+}
+
+/// Adds nodes in place of one.
+struct Adder<'m> {
+    made: &'m mut Graph,
+    origin: Option<Arc<str>>,
+}
+
+impl<'m> Adder<'m> {
+    fn of(made: &'m mut Graph, node: &Node) -> Self {
+        Self { made, origin: node.origin.clone() }
+    }
+
+    fn node(&mut self, kind: NodeKind, operands: &[ValueId], ty: Type) -> ValueId {
+        let value = ValueId(self.made.types.len());
+        self.made.types.push(ty);
+        let (operands, origin) = (operands.to_vec(), self.origin.clone());
+        self.made.nodes.push(Node { kind, operands, results: vec![value], origin });
+        value
+    }
+
+    fn op(&mut self, op: Op, operands: &[ValueId], ty: Type) -> ValueId {
+        self.node(NodeKind::Op(op), operands, ty)
+    }
+
+    fn constant(&mut self, constant: Constant) -> ValueId {
+        let ty = constant.ty.clone().into();
+        self.node(NodeKind::Constant(constant), &[], ty)
+    }
+
+    /// Has the last node define the result of the node that is replaced.
+    fn define(self, result: ValueId) -> Option<()> {
+        self.made.nodes.last_mut()?.results = vec![result];
+        Some(())
+    }
 }
 
 /// The next multiple of 4.
@@ -227,7 +288,7 @@ mod tests {
     fn zeros_change_no_sum() {
         for (depth, turned) in [(1, false), (3, true), (6, false), (9, true)] {
             let graph = graph(depth, turned);
-            let padded = pad_depths(&graph);
+            let padded = prepare_products(&graph);
             assert_eq!(depths(&padded), [multiple(depth)]);
             let x: Vec<u8> = (0..2 * depth).map(|index| (index * 37 % 251) as u8).collect();
             let x = Tensor::from_values([2, depth], &x).unwrap();
@@ -239,14 +300,14 @@ mod tests {
     #[test]
     fn other_products_stay() {
         for depth in [0, 4, 8] {
-            assert!(matches!(pad_depths(&graph(depth, false)), Cow::Borrowed(_)), "{depth}");
+            assert!(matches!(prepare_products(&graph(depth, false)), Cow::Borrowed(_)), "{depth}");
         }
         let mut b = Builder::new();
         let x = b.input("x", Type::new(DType::U8, [Dim::Known(2), Dim::Known(3)]));
         let w = b.input("w", Type::new(DType::I8, [Dim::Known(3), Dim::Known(4)]));
         let sum = b.matmul(x, w).unwrap();
         b.output("y", sum);
-        assert!(matches!(pad_depths(&b.finish()), Cow::Borrowed(_)), "no constant");
+        assert!(matches!(prepare_products(&b.finish()), Cow::Borrowed(_)), "no constant");
     }
 
     #[test]
@@ -270,7 +331,7 @@ mod tests {
             b.output(format!("y{index}"), *result);
         }
         let graph = b.finish();
-        let padded = pad_depths(&graph);
+        let padded = prepare_products(&graph);
         let bodies = padded.nodes.iter().filter_map(|node| match &node.kind {
             NodeKind::Call { body, .. } => Some(body),
             _ => None,
