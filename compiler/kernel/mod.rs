@@ -7,13 +7,14 @@
 //! [`compute_to_loops`](crate::lowering::compute_to_loops).
 
 pub(crate) mod arithmetic;
+pub(crate) mod column_tail;
 pub(crate) mod declare;
 pub(crate) mod element;
 pub(crate) mod emit;
 pub(crate) mod expand_double;
 pub(crate) mod expand_math;
 mod expand_wide;
-pub(crate) mod few;
+
 pub(crate) mod in_place;
 pub(crate) mod scope;
 

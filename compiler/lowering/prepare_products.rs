@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// The number of bytes that kernels multiply at a time.
 const BYTES: i64 = 4;
 
-/// The graph with padded products, in nested graphs as well.
+/// The graph with prepared products, in nested graphs as well.
 pub fn prepare_products(graph: &Graph) -> Cow<'_, Graph> {
-    match Padder::default().graph(graph) {
+    match Preparer::default().graph(graph) {
         Some(padded) => Cow::Owned(padded),
         None => Cow::Borrowed(graph),
     }
@@ -32,8 +32,9 @@ struct Operand {
 }
 
 #[derive(Default)]
-struct Padder {
-    /// The padded graphs of functions by address, as calls of one function share its graph; `None` for one without padding.
+struct Preparer {
+    /// The prepared graphs of functions by address, as calls of one function share its graph; `None` for one that does not
+    /// change.
     functions: BTreeMap<usize, Option<Arc<Graph>>>,
     /// The padded constants by address, type and axis, so that users of one constant share the padded one.
     constants: BTreeMap<(usize, TensorType, usize), Constant>,
@@ -42,8 +43,8 @@ struct Padder {
     wide: halves::Shared,
 }
 
-impl Padder {
-    /// `None` if nothing in a graph is padded.
+impl Preparer {
+    /// `None` if nothing in a graph changes.
     fn graph(&mut self, graph: &Graph) -> Option<Graph> {
         let mut constants: BTreeMap<ValueId, &Constant> = BTreeMap::new();
         let mut made: Option<Graph> = None;
@@ -92,7 +93,7 @@ impl Padder {
         Some(made)
     }
 
-    /// The kind of a node with padded nested graphs; `None` if nothing in them is padded.
+    /// The kind of a node with prepared nested graphs; `None` if nothing in them changes.
     fn nested(&mut self, kind: &NodeKind) -> Option<NodeKind> {
         match kind {
             NodeKind::If { then, otherwise } => {

@@ -21,8 +21,8 @@ use super::{
     windows::Windows,
 };
 use crate::kernel::{
+    column_tail::{MAX_COLUMNS, MAX_STEPS},
     emit::{Buffer, Emit, Lanes},
-    few::{MAX_FEW, MAX_STEPS},
     in_place,
 };
 use irc_mlir::ops::{arith, linalg};
@@ -107,7 +107,7 @@ fn turns((rows, columns, depth): (i64, i64, i64), lanes: i64) -> bool {
 /// as a vector has lanes.
 fn few_of((rows, columns): (i64, i64), lanes: i64) -> i64 {
     let few = columns % lanes;
-    let applies = 2 * TILE_ROWS == lanes && rows % TILE_ROWS == 0 && few <= MAX_FEW;
+    let applies = 2 * TILE_ROWS == lanes && rows % TILE_ROWS == 0 && few <= MAX_COLUMNS;
     if applies { few } else { 0 }
 }
 
@@ -400,7 +400,7 @@ fn is_in_place<'c: 'a, 'a>(
         && Contraction::is_plain(&product.b)
         && cg.kernel.tensors[product.b.operand.tensor].element.is_f32()
         && product.b.operand.access.coefs[product.n] == 1
-        && in_place::stay(depth, product.b.operand.access.coefs[product.k])
+        && in_place::fits_l2(depth, product.b.operand.access.coefs[product.k])
         && packed::argument_of(cg, &product.b.operand).is_none()
         && !quads::is_packed(cg, product)
 }

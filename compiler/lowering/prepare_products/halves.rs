@@ -2,14 +2,15 @@
 //!
 //! Such sums are defined in `f32`, and kernels of open sizes have vectors of it.
 use super::Adder;
+use irc_tensor::TensorType;
 use irc_tl::{
     Binary, Combine, Compute, Constant, DType, Graph, Node, NodeKind, Op, Rounding, Scalar, Type,
     ValueId,
 };
 use std::collections::BTreeMap;
 
-/// Constants as `f32` by address and number of elements.
-pub(super) type Shared = BTreeMap<(usize, usize, DType), Constant>;
+/// Constants as `f32` by the address and type of those that they are made of.
+pub(super) type Shared = BTreeMap<(usize, TensorType), Constant>;
 
 /// A sum of products of halves.
 pub(super) struct Sum<'g> {
@@ -44,40 +45,35 @@ impl<'g> Sum<'g> {
         shared: &mut Shared,
     ) -> Option<()> {
         let cast = |to| Op::Cast { to, rounding: Rounding::TowardZero };
-        let of = |made: &Graph, value: ValueId| Type::new(DType::F32, made.ty(value).dims.clone());
+        let mut adder = Adder::of(made, self.node);
         let mut operands = vec![];
         for &operand in &self.node.operands {
             operands.push(match constant(operand) {
-                None => (operand, None),
-                Some(found) => {
-                    let key = (found.bytes.as_ptr() as usize, found.bytes.len(), found.ty.dtype);
-                    let wide = match shared.get(&key).filter(|wide| wide.ty.shape == found.ty.shape)
-                    {
-                        Some(wide) => wide.clone(),
-                        None => {
-                            Constant::of(&cast(DType::F32).eval(&[&found.tensor().ok()?]).ok()?)
-                        }
-                    };
-                    (operand, Some(shared.entry(key).or_insert(wide).clone()))
+                Some(found) => adder.constant(wide_constant(found, shared)?),
+                None => {
+                    let dims = adder.made.ty(operand).dims.clone();
+                    adder.op(cast(DType::F32), &[operand], Type::new(DType::F32, dims))
                 }
             });
         }
-        let mut adder = Adder::of(made, self.node);
-        let mut wide = vec![];
-        for (operand, constant) in operands {
-            let ty = of(adder.made, operand);
-            wide.push(match constant {
-                Some(constant) => adder.constant(constant),
-                None => adder.op(cast(DType::F32), &[operand], ty),
-            });
-        }
-        let ty = of(adder.made, self.result);
-        let sum = adder.op(self.op.clone(), &wide, ty);
         let narrow = adder.made.ty(self.result).clone();
-        let last = cast(narrow.dtype);
-        adder.op(last, &[sum], narrow);
+        let wide = Type::new(DType::F32, narrow.dims.clone());
+        let sum = adder.op(self.op.clone(), &operands, wide);
+        adder.op(cast(narrow.dtype), &[sum], narrow);
         adder.define(self.result)
     }
+}
+
+/// A constant as `f32`, which its users share.
+fn wide_constant(constant: &Constant, shared: &mut Shared) -> Option<Constant> {
+    let key = (constant.bytes.as_ptr() as usize, constant.ty.clone());
+    if let Some(wide) = shared.get(&key) {
+        return Some(wide.clone());
+    }
+    let to = Op::Cast { to: DType::F32, rounding: Rounding::TowardZero };
+    let wide = Constant::of(&to.eval(&[&constant.tensor().ok()?]).ok()?);
+    shared.insert(key, wide.clone());
+    Some(wide)
 }
 
 /// The sum over a window with operands of `f32`; `None` if it computes something else.

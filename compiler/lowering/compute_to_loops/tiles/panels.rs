@@ -4,8 +4,9 @@
 //! columns are copied to a panel, zeros where they are outside of the image; then all tiles of filters read it.
 use super::{Load, SLE, Tile, Tiles, ULT, Writer, epilogue::Vector};
 use crate::kernel::{
+    column_tail,
     emit::{Buffer, Emit, Lanes, Prefetch},
-    few, in_place,
+    in_place,
 };
 use crate::lowering::compute_to_loops::nest::Part;
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
@@ -185,7 +186,9 @@ impl Panels {
             columns,
             in_place,
             has_few: 2 * rows == lanes
-                && [block, channels].iter().all(|channels| channels * taps % few::MAX_STEPS == 0),
+                && [block, channels]
+                    .iter()
+                    .all(|channels| channels * taps % column_tail::MAX_STEPS == 0),
         })
     }
 
@@ -262,9 +265,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         };
         // Where lines of channels displace each other in caches, they are copied.
         let distance = self.axis_distance(e, self.tiles.vector.operand, axis);
-        let stay = in_place::emit_stay(e, panels.depth(), distance);
+        let fits = in_place::emit_fits_l2(e, panels.depth(), distance);
         let Ok(_) =
-            e.if_else(stay, &[], |e| way(e, panels.read_in_place()), |e| way(e, panels.copied()));
+            e.if_else(fits, &[], |e| way(e, panels.read_in_place()), |e| way(e, panels.copied()));
     }
 
     /// The remaining loops before positions, then that over panels.
@@ -372,7 +375,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let ranges = if panels.has_few && filters.2 {
             // As many lanes of a vector as have a column, if they are few.
             let left = e.binary(arith::REMSI, panel.count, e.index(width));
-            let is_few = e.compare(SLE, left, e.index(few::MAX_FEW));
+            let is_few = e.compare(SLE, left, e.index(column_tail::MAX_COLUMNS));
             let either = |condition, x, y| e.op(arith::SELECT, &[condition, x, y], left.r#type());
             let end = e.binary(arith::SUBI, panel.count, either(is_few, left, e.index(0)));
             // A vector, and one column at most, after two vectors: these are one tile.
@@ -410,7 +413,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         // Those after the last column are never used.
         let last = e.offset(e.add(column, count), -1);
         let columns_at: Vec<_> =
-            (0..few::MAX_FEW).map(|at| e.min(e.offset(column, at), last)).collect();
+            (0..column_tail::MAX_COLUMNS).map(|at| e.min(e.offset(column, at), last)).collect();
         let filters = self.operands[self.broadcast().operand].1;
         let lanes = Lanes::Vector(panels.rows);
         let rows = |e: Emit<'c, 'a>, k| {
@@ -421,13 +424,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             e.splat(e.load(elements.buffer, at), lanes)
         };
         let sums_of = |e: Emit<'c, 'a>, columns: i64| {
-            let mut sums = few::sums(e, (columns, depth), lanes, &rows, &element);
-            sums.resize(few::MAX_FEW as usize, e.zero(e.f32(), lanes));
+            let mut sums = column_tail::sums(e, (columns, depth), lanes, &rows, &element);
+            sums.resize(column_tail::MAX_COLUMNS as usize, e.zero(e.f32(), lanes));
             Ok::<_, Infallible>(sums)
         };
         let is_one = e.compare(0, count, e.index(1));
-        let types = vec![lanes.of(e.f32()); few::MAX_FEW as usize];
-        let all = |e: Emit<'c, 'a>| sums_of(e, few::MAX_FEW);
+        let types = vec![lanes.of(e.f32()); column_tail::MAX_COLUMNS as usize];
+        let all = |e: Emit<'c, 'a>| sums_of(e, column_tail::MAX_COLUMNS);
         let Ok(columns) = e.if_else(is_one, &types, |e| sums_of(e, 1), all);
         columns
     }
@@ -647,7 +650,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let elements = self.elements(e, panels, panel);
         if let (Columns::Few, Some(count)) = (columns, rest) {
             let own = self.few(e, panels, elements, (first, depth), (column, count));
-            sums.add(e, few::by_row(e, &own, panels.rows));
+            sums.add(e, column_tail::by_row(e, &own, panels.rows));
             return self.store_sums(e, panels, panel, channels, sums);
         }
         // The column after three vectors.
@@ -695,7 +698,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.store_sums(e, panels, panel, channels, sums);
         if let (Some(after), [own]) = (after, &own[..]) {
             let mut sums = sums_of(after, 1, left(after));
-            sums.add(e, few::by_row(e, &[*own], panels.rows));
+            sums.add(e, column_tail::by_row(e, &[*own], panels.rows));
             self.store_sums(e, panels, panel, channels, sums);
         }
     }

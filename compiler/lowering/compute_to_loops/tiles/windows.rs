@@ -369,7 +369,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let (width, step) = (self.lanes.count(), self.tiles.step);
         let mut sums = vec![self.outside(e, self.lanes); (tile.rows * tile.vectors) as usize];
         let factors = self.factors(e, windows, tile);
-        let mut masks = BTreeMap::new();
+        let (mut masks, mut outsides) = (BTreeMap::new(), BTreeMap::new());
         for (read, at) in lines.iter().flat_map(|read| (0..tile.vectors).map(move |at| (read, at)))
         {
             let mut loaded = BTreeMap::new();
@@ -388,7 +388,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                             .entry((place, lanes.count()))
                             .or_insert_with(|| mask_of(*columns)),
                     };
-                    self.load(e, at, lanes, Some(mask))
+                    let outside = outsides
+                        .entry(lanes.count())
+                        .or_insert_with(|| self.narrowed(e, self.outside(e, lanes), lanes));
+                    self.load(e, at, lanes, Some((mask, *outside)))
                 })
             };
             let mut halves = BTreeMap::new();
@@ -443,19 +446,18 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// A vector of the operand in the type of the sums; where a mask does not hold, of what does not change them.
+    /// A vector of the operand in the type of the sums; where a mask does not hold, of the elements of another vector.
     fn load(
         &self,
         e: Emit<'c, 'a>,
         at: Value<'c, 'a>,
         lanes: Lanes,
-        mask: Option<Value<'c, 'a>>,
+        mask: Option<(Value<'c, 'a>, Value<'c, 'a>)>,
     ) -> Value<'c, 'a> {
         let operand = self.operands[self.tiles.vector.operand].1;
         let value = match mask {
             None => e.load_lanes(operand, at, lanes, None),
-            Some(mask) => {
-                let pass_thru = self.narrowed(e, self.outside(e, lanes), lanes);
+            Some((mask, pass_thru)) => {
                 let operands = [operand.memref, at, mask, pass_thru];
                 e.op(vector::MASKEDLOAD, &operands, pass_thru.r#type())
             }

@@ -1,8 +1,9 @@
 //! One register tile: its sums over a block of depth, and the final store.
 use super::{Ahead, Depth, Emitter, LINE, Source, Tile};
 use crate::kernel::{
+    column_tail,
     emit::{Buffer, Emit, Lanes, Prefetch},
-    few, in_place,
+    in_place,
 };
 use crate::lowering::linalg_to_vector::{
     access::Access,
@@ -303,7 +304,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             e.splat(e.load(b.buffer, e.offset(at, each * width + number)), in_lanes)
         };
         if each == 0 {
-            let own = few::sums(e, (few, depth.size), in_lanes, &rows_at, &column_at);
+            let own = column_tail::sums(e, (few, depth.size), in_lanes, &rows_at, &column_at);
             return Ok(self.with_few(e, tile, starts, &[], &own));
         }
         let dots = self.dots;
@@ -322,8 +323,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             if let Some(Ahead { buffer, at, along, width }) = tile.ahead {
                 let at = e.add(at, e.scale(k, along));
                 for line in (0..width).step_by(LINE as usize) {
-                    let is_close = self.is_in_place && in_place::stay_close(self.k, along);
-                    let to = if is_close { Prefetch::Read } else { Prefetch::L2 };
+                    let fits_l1 = self.is_in_place && in_place::fits_l1(self.k, along);
+                    let to = if fits_l1 { Prefetch::Read } else { Prefetch::L2 };
                     e.prefetch(buffer, e.offset(at, line), to);
                 }
             }
@@ -411,7 +412,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     /// The columns of a tile after its last whole vector that are computed with rows in lanes.
     fn few(&self, tile: Tile<'c, 'a>) -> i64 {
         let few = tile.columns % self.lanes.count();
-        let applies = tile.rows == self.blocks.mr && self.has_few() && few <= few::MAX_FEW;
+        let applies =
+            tile.rows == self.blocks.mr && self.has_few() && few <= column_tail::MAX_COLUMNS;
         if applies { few } else { 0 }
     }
 
@@ -427,7 +429,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     ) -> Vec<Value<'c, 'a>> {
         let rows = tile.rows as usize;
         let each = whole.len() / rows;
-        let few = few::by_row(e, few, tile.rows);
+        let few = column_tail::by_row(e, few, tile.rows);
         let of_row = |row: usize| {
             let last = e.binary(arith::ADDF, starts[row * (each + 1) + each], few[row]);
             [&whole[row * each..(row + 1) * each], &[last]].concat()

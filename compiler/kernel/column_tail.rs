@@ -1,12 +1,12 @@
-//! A few columns of a matrix product, with rows in lanes: the left factors of as many adjacent rows as a tile has are a
-//! vector, and each column is a scalar. A vector of columns would have idle lanes.
+//! The columns of a matrix product after the last whole vector, if they are few, with rows in lanes: the left factors of as many
+//! adjacent rows as a tile has are a vector, and each column is a scalar. A vector of columns would have idle lanes.
 use super::emit::{Emit, Lanes};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ValueLike};
 use std::convert::Infallible;
 
 /// The maximum number of columns.
-pub const MAX_FEW: i64 = 4;
+pub const MAX_COLUMNS: i64 = 4;
 
 /// The maximum number of steps that are independent.
 pub const MAX_STEPS: i64 = 4;
@@ -16,7 +16,7 @@ fn independent_steps(columns: i64) -> i64 {
     if columns == 1 { MAX_STEPS } else { 2 }
 }
 
-/// The sums of each of so many columns, at most [`MAX_FEW`]. The depth is a multiple of [`MAX_STEPS`]. `rows` has the factors
+/// The sums of each of so many columns, at most [`MAX_COLUMNS`]. The depth is a multiple of [`MAX_STEPS`]. `rows` has the factors
 /// of a step, in `lanes`, and `column` that of a step and a column, in all of them.
 pub fn sums<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
@@ -46,7 +46,7 @@ pub fn sums<'c: 'a, 'a>(
     (0..columns).filter_map(sum).collect()
 }
 
-/// Columns, at most [`MAX_FEW`], whose lanes are so many rows, exchanged: rows whose lanes are columns, of twice as many lanes.
+/// Columns, at most [`MAX_COLUMNS`], whose lanes are so many rows, exchanged: rows whose lanes are columns, of twice as many lanes.
 pub fn by_row<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     columns: &[Value<'c, 'a>],
