@@ -3,7 +3,7 @@
 //!
 //! Before: a product of `u8` and `i8` may have any depth. After: a known depth is a multiple of 4. Zeros follow the
 //! elements of both operands along it: those of a constant when the model is compiled, those of the other operand when it
-//! runs. Sums over images of open size have `f32` operands: of [`bytes`] where they are exact, and of [`halves`].
+//! runs. Sums over images of open size have `f32` operands: of `bytes` where they are exact, and of `halves`.
 mod bytes;
 mod halves;
 
