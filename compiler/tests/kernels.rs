@@ -115,6 +115,16 @@ fn general(dtype: DType) -> Vec<Case> {
             });
         }
     }
+    for (axis, reverse, exclusive) in
+        [(0, false, false), (1, false, true), (1, true, false), (1, true, true), (2, true, true)]
+    {
+        let work = Algorithm::Scan { axis, combine: Combine::Sum, reverse, exclusive };
+        cases.push(Case {
+            work: Work::Algorithm(work),
+            operands: vec![calm(&numbers(dtype, &[19, 5, 1], 13))],
+            ulp: 4.0,
+        });
+    }
     if dtype == DType::Bool {
         cases.clear();
     } else {

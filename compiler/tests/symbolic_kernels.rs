@@ -291,5 +291,9 @@ fn algorithms() {
     check(Work::Algorithm(top), vec![ty(DType::F32, [n(), m()])]);
     let sorted = Algorithm::TopK { axis: 0, k: n(), largest: false };
     check(Work::Algorithm(sorted), vec![ty(DType::U16, [n(), m()])]);
+    for (axis, combine) in [(0, Combine::Sum), (1, Combine::Max), (1, Combine::Product)] {
+        let scan = Algorithm::Scan { axis, combine, reverse: axis == 0, exclusive: false };
+        check(Work::Algorithm(scan), vec![ty(DType::I32, [n(), m()])]);
+    }
     check(Work::Algorithm(Algorithm::NonZero), vec![ty(DType::Bool, [n(), m()])]);
 }

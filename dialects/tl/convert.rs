@@ -88,6 +88,12 @@ pub fn algorithm_of(op: OperationRef<'_, '_>) -> Result<Option<Algorithm>, Strin
             let k = k.ok_or_else(|| unexpected(op, "axis", "a dimension of the results"))?;
             Some(Algorithm::TopK { axis, k, largest: flag(op, "largest")? })
         }
+        "tl.scan" => Some(Algorithm::Scan {
+            axis: axis(op)?,
+            combine: combine(op, "sum, product, max or min")?,
+            reverse: flag(op, "reverse")?,
+            exclusive: flag(op, "exclusive")?,
+        }),
         "tl.non_max_suppression" => {
             Some(Algorithm::NonMaxSuppression { by_center: flag(op, "by_center")? })
         }
@@ -96,12 +102,11 @@ pub fn algorithm_of(op: OperationRef<'_, '_>) -> Result<Option<Algorithm>, Strin
             let [_, targets] = &scores.dims[..] else {
                 return Err(format!("expected scores of rank 2, found {scores}"));
             };
-            let word = |name: &str| read::string(&op, name).unwrap_or_default();
-            let combine = Combine::named(&word("combine"));
-            let comparison = Comparison::named(&word("comparison"));
+            let comparison = read::string(&op, "comparison");
+            let comparison = comparison.and_then(|name| Comparison::named(&name));
             Some(Algorithm::TreeEnsemble {
                 targets: targets.clone(),
-                combine: combine.ok_or_else(|| unexpected(op, "combine", "sum, min or max"))?,
+                combine: combine(op, "sum, min or max")?,
                 comparison: comparison.ok_or_else(|| unexpected(op, "comparison", "gt or le"))?,
             })
         }
@@ -144,6 +149,11 @@ pub fn build_algorithm<'c>(
         .results(&results);
     Ok(match algorithm {
         Algorithm::NonZero => spec,
+        Algorithm::Scan { axis, combine, reverse, exclusive } => spec
+            .attr("axis", attr::i64(context, *axis as i64))
+            .attr("combine", attr::string(context, combine.name()))
+            .attr("reverse", attr::bool(context, *reverse))
+            .attr("exclusive", attr::bool(context, *exclusive)),
         Algorithm::NonMaxSuppression { by_center } => {
             spec.attr("by_center", attr::bool(context, *by_center))
         }
@@ -182,6 +192,11 @@ pub fn build<'c>(
 
 fn result_of<'c>(op: OperationRef<'c, '_>) -> Result<Type<'c>, String> {
     op.result(0).map(|result| result.r#type()).map_err(|error| error.to_string())
+}
+
+fn combine(op: OperationRef<'_, '_>, expected: &str) -> Result<Combine, String> {
+    let combine = read::string(&op, "combine").and_then(|name| Combine::named(&name));
+    combine.ok_or_else(|| unexpected(op, "combine", expected))
 }
 
 fn flag(op: OperationRef<'_, '_>, name: &str) -> Result<bool, String> {

@@ -255,6 +255,19 @@ def Tl_TopKOp : Tl_Pure<"top_k"> {
   let assemblyFormat = "$operand attr-dict `:` functional-type(operands, results)";
 }
 
+def Tl_ScanOp : Tl_Pure<"scan"> {
+  let summary = "cumulative sums, products or extremes along an axis";
+  let description = [{
+    Each element is combined by `combine` (`sum`, `product`, `max` or `min`) with those before it along `axis`, one by
+    one, or with those after it where `reverse`. Where `exclusive`, the element itself is left out. Floats of fewer than
+    32 bits are combined in `f32`.
+  }];
+  let arguments = (ins AnyRankedTensor:$operand, I64Attr:$axis, StrAttr:$combine, BoolAttr:$reverse,
+                       BoolAttr:$exclusive);
+  let results = (outs AnyRankedTensor:$scanned);
+  let assemblyFormat = "$operand attr-dict `:` functional-type(operands, results)";
+}
+
 def Tl_NonZeroOp : Tl_Pure<"non_zero"> {
   let summary = "the indices of elements that are not zero, and their number";
   let description = [{

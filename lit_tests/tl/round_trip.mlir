@@ -59,6 +59,8 @@ func.func @general(%x: tensor<3xf32>, %n: tensor<?x4xf32, #tl.dims<"N", "4">>) -
   %b = tl.compute(%n) "%0[i0, i1]" combine "max" over ["4"] : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<?xf32, #tl.dims<"N">>
   // CHECK: tl.top_k %{{.*}} {axis = 0 : i64, largest = true} : (tensor<3xf32>) -> (tensor<2xf32>, tensor<2xi64>)
   %c, %d = tl.top_k %x {axis = 0 : i64, largest = true} : (tensor<3xf32>) -> (tensor<2xf32>, tensor<2xi64>)
+  // CHECK: tl.scan %{{.*}} {axis = 0 : i64, combine = "sum", exclusive = true, reverse = false} : (tensor<3xf32>) -> tensor<3xf32>
+  %scanned = tl.scan %x {axis = 0 : i64, combine = "sum", exclusive = true, reverse = false} : (tensor<3xf32>) -> tensor<3xf32>
   // CHECK: tl.non_zero %{{.*}} : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> (tensor<2x?xi64, #tl.dims<"2", "4*N">>, tensor<i64>)
   %e, %f = tl.non_zero %n : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> (tensor<2x?xi64, #tl.dims<"2", "4*N">>, tensor<i64>)
   // CHECK: tl.exp %{{.*}} : tensor<?x4xf32, #tl.dims<"N", "4">>

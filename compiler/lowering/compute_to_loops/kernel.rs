@@ -138,7 +138,11 @@ impl<'c> Kernel<'c> {
                 Work::Algorithm(Algorithm::TreeEnsemble { targets, .. }) => {
                     dims.push(targets.clone());
                 }
-                Work::Algorithm(Algorithm::NonZero | Algorithm::NonMaxSuppression { .. }) => {}
+                Work::Algorithm(
+                    Algorithm::Scan { .. }
+                    | Algorithm::NonZero
+                    | Algorithm::NonMaxSuppression { .. },
+                ) => {}
             }
         }
         let symbols: BTreeSet<_> = dims.iter().flat_map(Dim::symbols).collect();

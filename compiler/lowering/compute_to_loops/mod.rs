@@ -127,11 +127,14 @@ fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, lanes: i64) {
     kernel.part_bytes = bytes.into_iter().max().unwrap_or(0);
 }
 
-/// The cycles of each step, if the kernel is divided among threads: 0 for an algorithm, which is not.
+/// The cycles of each step, if the kernel is divided among threads: 0 for a step that is not.
 fn divided(kernel: &Kernel<'_>) -> Option<Vec<Dim>> {
     let cycles = kernel.steps.iter().map(|step| match &step.work {
         Work::Nest(nest) => nest::cycles(nest),
-        Work::Algorithm(_) => Some(0.into()),
+        Work::Algorithm(algorithm) => {
+            let types: Vec<_> = step.operands.iter().map(|id| &kernel.values[*id].ty).collect();
+            Some(algorithms::cycles(algorithm, &types))
+        }
     });
     let cycles: Vec<Dim> = cycles.collect::<Option<_>>()?;
     let known = cycles.iter().map(Dim::known).sum::<Option<i64>>();
@@ -323,7 +326,7 @@ fn fill<'c: 'a, 'a>(
                 }
             }
             Work::Algorithm(algorithm) => {
-                algorithms::emit(e, algorithm, &operands, &results, &sizes);
+                algorithms::emit(e, algorithm, &operands, &results, &sizes, part);
             }
         };
         let Some([first, last]) = phases else {

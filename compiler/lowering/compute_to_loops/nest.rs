@@ -718,7 +718,8 @@ pub(super) fn combine<'c: 'a, 'a>(
     e.value(e.spec(name).operands(&[total, value]).results(&[ty.storage]).attr("fastmath", free))
 }
 
-fn neutral<'c: 'a, 'a>(
+/// The neutral element of a combination, in the type of an accumulator.
+pub(super) fn neutral<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     combine: Combine,
     dtype: DType,

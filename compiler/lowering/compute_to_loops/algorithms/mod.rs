@@ -2,11 +2,13 @@
 
 mod boxes;
 mod heap;
+mod scan;
 mod trees;
 
 use super::{
     element,
     expression::{accumulator, from_memory, scope},
+    nest::Part,
     sizes::Sizes,
 };
 use crate::kernel::{
@@ -18,18 +20,48 @@ use heap::{Heap, TopK};
 use irc_mlir::ops::arith;
 use irc_mlir::{Type as MlirType, Value};
 use irc_tl::{Algorithm, Comparison, Dim, Type};
+use scan::Scan;
 use std::convert::Infallible;
 use trees::Ensemble;
 
-/// Emits an algorithm that writes its results.
+/// Whether parts of an algorithm are independent, so that [`emit`] can compute some of them.
+pub(super) fn is_divided(algorithm: &Algorithm) -> bool {
+    matches!(algorithm, Algorithm::Scan { .. })
+}
+
+/// The cycles that an algorithm on operands of these types takes if its parts are independent; 0 if they are not.
+pub(super) fn cycles(algorithm: &Algorithm, operands: &[&Type]) -> Dim {
+    match algorithm {
+        Algorithm::Scan { .. } => operands[0].elements(),
+        _ => 0.into(),
+    }
+}
+
+/// Emits an algorithm that writes its results, or a part of it.
 pub(super) fn emit<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     algorithm: &Algorithm,
     operands: &[(&Type, Buffer<'c, 'a>)],
     results: &[Buffer<'c, 'a>],
     sizes: &Sizes<'c, 'a>,
+    part: Option<Part<'c, 'a>>,
 ) {
     match algorithm {
+        Algorithm::Scan { axis, combine, reverse, exclusive } => {
+            let (ty, x) = operands[0];
+            let size = |dims: &[Dim]| sizes.value(e, &Dim::product(dims));
+            let scan = Scan {
+                combine: *combine,
+                dtype: ty.dtype,
+                is_reverse: *reverse,
+                is_exclusive: *exclusive,
+                x,
+                result: results[0],
+                extent: sizes.value(e, &ty.dims[*axis]),
+                stride: size(&ty.dims[axis + 1..]),
+            };
+            scan.emit(e, size(&ty.dims[..*axis]), part);
+        }
         Algorithm::NonZero => non_zero(e, operands[0], results, sizes),
         Algorithm::NonMaxSuppression { by_center } => {
             Boxes::new(e, *by_center, operands, results, sizes).emit(e);

@@ -655,7 +655,13 @@ fn fill<'c: 'a, 'a>(
             }
             Work::Algorithm(algorithm) => {
                 let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();
-                team.alone(e, |e| algorithms::emit(e, algorithm, &operands, &results, &sizes));
+                let emit = |e, part| {
+                    algorithms::emit(e, algorithm, &operands, &results, &sizes, part);
+                };
+                match algorithms::is_divided(algorithm) {
+                    true => emit(e, Some([team.first(e), team.all(e)])),
+                    false => team.alone(e, |e| emit(e, None)),
+                }
             }
         }
     }

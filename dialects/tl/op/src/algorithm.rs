@@ -1,6 +1,8 @@
-//! Ops that cannot be written as loops around an expression: sorting, and results whose size depends on data.
+//! Ops that cannot be written as loops around an expression: sorting, cumulative sums, and results whose size
+//! depends on data.
 
 mod boxes;
+mod scan;
 mod trees;
 
 use crate::values::{Values, expect_memory};
@@ -19,6 +21,18 @@ pub enum Algorithm {
         k: Dim,
         /// Whether to select the largest elements, not the smallest.
         largest: bool,
+    },
+    /// Operand `x`. Result: each element combined with those before it along an axis, one by one, in `f32` for floats of
+    /// fewer bits; of the type of `x`.
+    Scan {
+        /// The axis.
+        axis: usize,
+        /// How elements are combined.
+        combine: Combine,
+        /// Whether those after an element are combined, from the last one on.
+        reverse: bool,
+        /// Whether the element itself is left out; the first is then the neutral element.
+        exclusive: bool,
     },
     /// Operand `x`. Results: the indices of nonzero elements in row-major order, as
     /// `i64[rank, elements of x]`, of which only the first columns are used; and their number, an `i64`
@@ -73,6 +87,7 @@ impl Algorithm {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::TopK { .. } => "top_k",
+            Self::Scan { .. } => "scan",
             Self::NonZero => "non_zero",
             Self::NonMaxSuppression { .. } => "non_max_suppression",
             Self::TreeEnsemble { .. } => "tree_ensemble",
@@ -90,6 +105,9 @@ impl Algorithm {
         }
         if let Self::TreeEnsemble { targets, combine, comparison } = self {
             return trees::infer(targets, *combine, *comparison, operands).map_err(wrong);
+        }
+        if let Self::Scan { axis, .. } = self {
+            return scan::infer(*axis, operands).map_err(wrong);
         }
         let [x] = operands else {
             return Err(wrong(format!("expected 1 operand, found {}", operands.len())));
@@ -113,7 +131,7 @@ impl Algorithm {
                 let dims = [Dim::Known(x.rank() as i64), x.elements()];
                 Ok(vec![Type::new(DType::I64, dims), Type::new(DType::I64, [])])
             }
-            Self::NonMaxSuppression { .. } | Self::TreeEnsemble { .. } => {
+            Self::Scan { .. } | Self::NonMaxSuppression { .. } | Self::TreeEnsemble { .. } => {
                 unreachable!("their operands are looked at above")
             }
         }
@@ -132,6 +150,10 @@ impl Algorithm {
         expect_memory(operands, &known)?;
         match self {
             Self::TopK { axis, largest, .. } => top_k(*axis, *largest, operands[0], &known),
+            Self::Scan { axis, combine, reverse, exclusive } => {
+                let order = scan::Order { axis: *axis, reverse: *reverse, exclusive: *exclusive };
+                scan::eval(&order, *combine, operands[0], known[0].clone())
+            }
             Self::NonZero => non_zero(operands[0], &known),
             Self::NonMaxSuppression { by_center } => boxes::eval(*by_center, operands, &known),
             Self::TreeEnsemble { combine, comparison, .. } => {
@@ -151,7 +173,7 @@ impl Algorithm {
                 combine: *combine,
                 comparison: *comparison,
             },
-            Self::NonZero | Self::NonMaxSuppression { .. } => self.clone(),
+            Self::Scan { .. } | Self::NonZero | Self::NonMaxSuppression { .. } => self.clone(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The number of operations of a graph.
 
 use super::{Graph, NodeKind};
-use crate::{Op, TensorType};
+use crate::{Algorithm, Op, TensorType};
 
 impl Graph {
     /// Floating-point operations of one run with these values of the symbols, counted as in
@@ -25,6 +25,10 @@ impl Graph {
                     bound.flops(&types?).ok()?
                 }
                 NodeKind::Call { body, .. } => body.flops(symbol)?,
+                NodeKind::Algorithm(Algorithm::Scan { .. }) => {
+                    let ty = self.ty(node.operands[0]).eval(symbol)?;
+                    ty.shape.iter().map(|size| size.cast_unsigned()).product()
+                }
                 NodeKind::Algorithm(_) | NodeKind::If { .. } | NodeKind::Loop { .. } => {
                     return None;
                 }
