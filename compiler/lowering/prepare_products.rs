@@ -1,9 +1,9 @@
 //! Prepares products for kernels: pads those of bytes with constants, so that kernels multiply them four at a time, and makes
-//! those over images of open size products of `f32`.
+//! those of halves of open size, and of bytes over images of open size, products of `f32`.
 //!
 //! Before: a product of `u8` and `i8` may have any depth. After: a known depth is a multiple of 4. Zeros follow the
 //! elements of both operands along it: those of a constant when the model is compiled, those of the other operand when it
-//! runs. Sums over images of open size have `f32` operands: of `bytes` where they are exact, and of `halves`.
+//! runs. Sums of `halves` of open size have `f32` operands, and those of `bytes` over images where they are exact.
 mod bytes;
 mod halves;
 

@@ -1,4 +1,4 @@
-//! Sums of products of `f16` or `bf16`, over images of open size, as sums of `f32`, which are rounded at the end.
+//! Sums of products of `f16` or `bf16` of open size as sums of `f32`, which are rounded at the end.
 //!
 //! Such sums are defined in `f32`, and kernels of open sizes have vectors of it.
 use super::Adder;
@@ -21,7 +21,7 @@ pub(super) struct Sum<'g> {
 }
 
 impl<'g> Sum<'g> {
-    /// The sum that a node computes, if the image has an open size.
+    /// The sum that a node computes, if it has an open size other than a number of rows.
     pub(super) fn of(graph: &Graph, node: &'g Node) -> Option<Self> {
         let (NodeKind::Op(op), &[result]) = (&node.kind, &node.results[..]) else { return None };
         let ty = graph.ty(result);
@@ -29,10 +29,15 @@ impl<'g> Sum<'g> {
         let are_halves = node.operands.len() == 2
             && node.operands.iter().all(|operand| graph.ty(*operand).dtype == ty.dtype)
             && is_half(ty.dtype);
-        if !are_halves || !super::is_open_image(&ty.dims) {
+        if !are_halves {
             return None;
         }
-        let sum = wide(&super::loops_of(graph, node)?)?;
+        let types = node.operands.iter().map(|operand| graph.ty(*operand).clone());
+        let types: Vec<Type> = types.collect();
+        let sum = wide(&op.as_compute(&types)?)?;
+        if !is_open(&sum) || op.open_rows(&types).is_some() {
+            return None;
+        }
         let op = if let Op::Compute(_) = op { Op::compute(sum) } else { op.clone() };
         Some(Self { node, op, result })
     }
@@ -76,9 +81,15 @@ fn wide_constant(constant: &Constant, shared: &mut Shared) -> Option<Constant> {
     Some(wide)
 }
 
-/// The sum over a window with operands of `f32`; `None` if it computes something else.
+/// Whether a size of a sum is open.
+fn is_open(sum: &Compute) -> bool {
+    let reduced = sum.reduction.iter().flat_map(|over| &over.dims);
+    sum.dims.iter().chain(reduced).any(|dim| dim.known().is_none())
+}
+
+/// The sum of products with operands of `f32`; `None` if it computes something else.
 fn wide(compute: &Compute) -> Option<Compute> {
-    compute.reduction.as_ref().filter(|it| it.combine == Combine::Sum && it.dims.len() > 1)?;
+    compute.reduction.as_ref().filter(|it| it.combine == Combine::Sum)?;
     let (product, zero) = match &compute.body {
         Scalar::Select(parts) => (&parts[1], Some(&parts[2])),
         product => (product, None),
@@ -105,32 +116,71 @@ mod tests {
     use irc_tensor::{Tensor, Tolerance};
     use irc_tl::{Builder, Conv, Dim};
 
+    fn half(dtype: DType, shape: impl Into<Vec<i64>>) -> Tensor {
+        let shape = shape.into();
+        let count = shape.iter().product::<i64>();
+        let values: Vec<f32> = (0..count).map(|at| (at * 37 % 101) as f32 / 64.0).collect();
+        let to = Op::Cast { to: dtype, rounding: Rounding::TowardZero };
+        to.eval(&[&Tensor::from_values(shape, &values).unwrap()]).unwrap()
+    }
+
+    /// Checks the results of a graph with an input `x`, and that it computes a sum of `f32`.
+    fn check(graph: &Graph, dtype: DType, x: Tensor) {
+        let made = prepare_products(graph);
+        let dtypes: Vec<_> = made.nodes.iter().map(|node| made.ty(node.results[0]).dtype).collect();
+        assert_eq!(dtypes[dtypes.len() - 2..], [DType::F32, dtype]);
+        let inputs = BTreeMap::from([("x".to_owned(), x)]);
+        let [own, expected] = [&*made, graph].map(|graph| graph.eval(&inputs).unwrap());
+        let result = irc_tensor::compare(&expected[0], &own[0], Tolerance::of(dtype)).unwrap();
+        assert!(result.is_match(), "{dtype}: {result}");
+    }
+
     #[test]
     fn sums_have_the_error_of_one_rounding() {
         for dtype in [DType::F16, DType::BF16] {
             let mut b = Builder::new();
             let dims = [1.into(), 4.into(), Dim::symbol("H"), Dim::symbol("W")];
             let x = b.input("x", Type::new(dtype, dims));
-            let to = Op::Cast { to: dtype, rounding: Rounding::TowardZero };
-            let values =
-                |count: i64| (0..count).map(|at| (at * 37 % 101) as f32 / 64.0).collect::<Vec<_>>();
-            let half = |shape: [i64; 4]| {
-                let values = Tensor::from_values(shape, &values(shape.iter().product())).unwrap();
-                to.eval(&[&values]).unwrap()
-            };
-            let w = b.constant(Constant::of(&half([3, 4, 3, 3])));
+            let w = b.constant(Constant::of(&half(dtype, [3, 4, 3, 3])));
             let [strides, dilations] = [vec![1, 1], vec![1, 1]];
             let conv = Conv { strides, dilations, pads: vec![[0; 2]; 2], groups: 1, outside: 0 };
             let sum = b.op(Op::Conv(conv), &[x, w]).unwrap();
             b.output("y", sum);
-            let graph = b.finish();
-            let made = prepare_products(&graph);
-            let dtypes = made.nodes.iter().map(|node| made.ty(node.results[0]).dtype);
-            assert_eq!(dtypes.collect::<Vec<_>>(), [DType::F32, DType::F32, DType::F32, dtype]);
-            let inputs = BTreeMap::from([("x".to_owned(), half([1, 4, 5, 6]))]);
-            let [own, expected] = [&*made, &graph].map(|graph| graph.eval(&inputs).unwrap());
-            let result = irc_tensor::compare(&expected[0], &own[0], Tolerance::of(dtype)).unwrap();
-            assert!(result.is_match(), "{dtype}: {result}");
+            check(&b.finish(), dtype, half(dtype, [1, 4, 5, 6]));
         }
+    }
+
+    #[test]
+    fn products_of_open_columns_and_depths_are_those_of_single_precision() {
+        let dtype = DType::F16;
+        let open = || Dim::symbol("N");
+        for is_depth in [false, true] {
+            let mut b = Builder::new();
+            let dims = if is_depth { [3.into(), open()] } else { [5.into(), open()] };
+            let x = b.input("x", Type::new(dtype, dims));
+            let sum = match is_depth {
+                true => {
+                    let turned = b.transpose(x, [1, 0]).unwrap();
+                    b.matmul(x, turned).unwrap()
+                }
+                false => {
+                    let w = b.constant(Constant::of(&half(dtype, [3, 5])));
+                    b.matmul(w, x).unwrap()
+                }
+            };
+            b.output("y", sum);
+            let rows = if is_depth { 3 } else { 5 };
+            check(&b.finish(), dtype, half(dtype, [rows, 7]));
+        }
+    }
+
+    #[test]
+    fn products_of_open_rows_stay() {
+        let mut b = Builder::new();
+        let x = b.input("x", Type::new(DType::F16, [Dim::symbol("N"), 5.into()]));
+        let w = b.constant(Constant::of(&half(DType::F16, [5, 3])));
+        let sum = b.matmul(x, w).unwrap();
+        b.output("y", sum);
+        assert!(matches!(prepare_products(&b.finish()), std::borrow::Cow::Borrowed(_)));
     }
 }
