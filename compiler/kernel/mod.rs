@@ -14,8 +14,8 @@ pub(crate) mod emit;
 pub(crate) mod expand_double;
 pub(crate) mod expand_math;
 mod expand_wide;
-
 pub(crate) mod in_place;
 pub(crate) mod scope;
+pub(crate) mod transpose;
 
 pub use expand_math::MAX_ULP;

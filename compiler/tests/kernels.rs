@@ -78,6 +78,11 @@ fn moves(dtype: DType) -> Vec<Case> {
         case(Op::Select, &[&numbers(DType::Bool, &[4, 1], 2), &x, &row]),
         case(Op::Compare(Comparison::Lt), &[&x, &row]),
     ];
+    // In tiles, some of which overlap; with few rows or columns, whose elements are interleaved.
+    for shape in [[2, 37, 70], [2, 3, 50], [2, 50, 4], [3, 9, 5]] {
+        let turned = Op::Transpose { permutation: vec![0, 2, 1] };
+        cases.push(case(turned, &[&numbers(dtype, &shape, 15)]));
+    }
     if dtype != DType::Bool {
         let y = numbers(dtype, &[6, 5], 10);
         let product = Op::Matmul { transpose_lhs: false, transpose_rhs: false };

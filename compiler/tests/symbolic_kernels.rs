@@ -253,6 +253,11 @@ fn products_of_blocks() {
 fn moves_and_sizes_that_are_computed() {
     let permutation = vec![1, 0];
     check(Work::Op(Op::Transpose { permutation }), vec![ty(DType::U8, [n(), m()])]);
+    for (dtype, rows) in [(DType::F32, 3), (DType::F64, 40), (DType::U8, 12), (DType::Bool, 4)] {
+        let turned = || Work::Op(Op::Transpose { permutation: vec![0, 2, 1] });
+        check(turned(), vec![ty(dtype, [m(), rows.into(), n()])]);
+        check(turned(), vec![ty(dtype, [2.into(), n(), rows.into()])]);
+    }
     let source = ty(DType::I32, [n(), m(), 6.into()]);
     let reshaped = Compute::reshape(&source, [n() * 2.into(), m() * 3.into()]);
     check(Work::Op(Op::compute(reshaped)), vec![source]);

@@ -23,6 +23,7 @@ mod nest;
 pub mod simt;
 mod sizes;
 mod tiles;
+mod transposed;
 
 use super::linalg_to_vector::{VECTOR_BYTES, lanes_of, signature, split};
 use crate::attributes::{KERNEL, KernelInfo, Phases, is_loops};

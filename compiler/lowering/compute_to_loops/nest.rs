@@ -7,6 +7,7 @@ use super::{
     },
     guards::{Guarded, Range, Update},
     sizes::Sizes,
+    transposed::Transposed,
 };
 use crate::kernel::{
     arithmetic,
@@ -140,7 +141,11 @@ pub(super) fn emit<'c: 'a, 'a>(
         });
         return;
     }
-    emit_whole(e, nest, operands, result, sizes, (part, lanes));
+    let whole = |e| emit_whole(e, nest, operands, result, sizes, (part, lanes));
+    match Transposed::of(nest, &types, lanes) {
+        Some(transposed) => transposed.emit(e, operands, result, sizes, part, whole),
+        None => whole(e),
+    }
 }
 
 /// Emits what a nest replaces in an operand that is in the memory of the result. The loops around it are divided into

@@ -5,7 +5,10 @@ use super::{
     error::Result,
     kernel::name_of,
 };
-use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
+use crate::kernel::{
+    emit::{Buffer, Emit, Lanes, Prefetch},
+    transpose,
+};
 use irc_mlir::ops::{arith, vector};
 use irc_mlir::{OperationRef, Type, Value};
 
@@ -148,7 +151,7 @@ fn transpose_rows<'c: 'a, 'a>(
             let row = e.load_lanes(panel.from, at, panel.lanes, mask);
             rows.push(convert(e, panel.casts, row, panel.lanes)?);
         }
-        transpose(e, &mut rows);
+        transpose::square(e, &mut rows);
         let to = e.add(target, e.scale(k, padded));
         for (depth, row) in rows.iter().take(live as usize).enumerate() {
             let at = e.offset(to, depth as i64 * padded + first);
@@ -156,30 +159,6 @@ fn transpose_rows<'c: 'a, 'a>(
         }
     }
     Ok(())
-}
-
-/// Transposes a square of vectors by swapping halves, quarters, and so on.
-pub fn transpose<'c: 'a, 'a>(e: Emit<'c, 'a>, rows: &mut [Value<'c, 'a>]) {
-    let width = rows.len();
-    let mut half = width / 2;
-    while half > 0 {
-        for low in (0..width).filter(|row| row & half == 0) {
-            let (a, b) = (rows[low], rows[low + half]);
-            let pick = |keep: usize| -> Vec<i64> {
-                (0..width)
-                    .map(|lane| match (lane & half == 0, keep) {
-                        (true, 0) => lane,
-                        (true, _) => lane + half,
-                        (false, 0) => width + lane - half,
-                        (false, _) => width + lane,
-                    } as i64)
-                    .collect()
-            };
-            rows[low] = e.shuffle(a, b, &pick(0));
-            rows[low + half] = e.shuffle(a, b, &pick(1));
-        }
-        half /= 2;
-    }
 }
 
 /// A conversion of a block of `A`.

@@ -1,10 +1,11 @@
 //! One traversal of the inner loops of a row, with a vectorized innermost loop.
 //!
 //! `elements` reads and writes tensors at a point of the loops; `partial` emits the loops of a pass that
-//! reduces only some of its inner loops.
+//! reduces only some of its inner loops; `turned` those of tiles that are transposed.
 
 mod elements;
 mod partial;
+mod turned;
 
 use super::{
     access::Access,
@@ -19,6 +20,8 @@ use crate::kernel::emit::{self, Emit, Lanes};
 use elements::Around;
 use irc_mlir::ops::{arith, linalg, tensor};
 use irc_mlir::{OperationLike, TypeLike, Value};
+use std::cell::RefCell;
+use turned::{Stored, Turned};
 
 /// Stages that share their inner loops.
 #[derive(Debug, Clone)]
@@ -76,6 +79,18 @@ struct Point<'p, 'c, 'a> {
     ivs: Vec<Value<'c, 'a>>,
     lanes: Lanes,
     mask: Option<Value<'c, 'a>>,
+    stores: Stores<'p, 'c, 'a>,
+}
+
+/// What becomes of results that are in memory.
+#[derive(Clone, Copy)]
+enum Stores<'p, 'c, 'a> {
+    /// They are stored, at multiples of the size of a vector if the result's rows start there.
+    Aligned,
+    /// They are stored.
+    Unaligned,
+    /// The caller stores them.
+    Kept(&'p RefCell<Vec<Stored<'c, 'a>>>),
 }
 
 struct Sweep<'p, 'c, 'a> {
@@ -90,6 +105,8 @@ struct Sweep<'p, 'c, 'a> {
     copies: usize,
     /// `(stage, output, combiner)` of every accumulator.
     accumulators: Vec<(usize, usize, Option<Combiner<'c, 'a>>)>,
+    /// How the last two loops go over tiles that are transposed, if they do.
+    turned: Option<Turned>,
 }
 
 /// Emits a pass at the end of the block of `e`, with `rows` as the outer induction variables; only some of its
@@ -182,13 +199,15 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         }
         let loops = merge_loops(cg, pass);
         let (lanes, unroll, copies) = (Lanes::Scalar, 1, 1);
-        let mut sweep = Self { pass, loops, rows, lanes, unroll, copies, accumulators };
+        let turned = None;
+        let mut sweep = Self { pass, loops, rows, lanes, unroll, copies, accumulators, turned };
         if sweep.vectorises(cg) {
             sweep.lanes = cg.full_lanes();
             sweep.unroll = unroll_for(cg, pass);
             let mut combiners = sweep.accumulators.iter().filter_map(|(_, _, by)| by.as_ref());
             let sums = !pass.partial && combiners.any(|combiner| !combiner.idempotent);
             sweep.copies = if sums { MAX_VECTORS } else { sweep.unroll };
+            sweep.turn(cg);
         }
         sweep
     }
@@ -276,6 +295,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             ivs: vec![zero; self.loops.len()],
             lanes: Lanes::Scalar,
             mask: None,
+            stores: Stores::Aligned,
         };
         let init = cg.kernel.stages[s].outputs[index].init.clone();
         self.read(cg, e, s, &init, &point, (&[], &vec![]))
@@ -283,6 +303,11 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
 
     /// The number of units of the loops inside of so many.
     fn units_inside(&self, cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>, loops: usize) -> Extent<'c, 'a> {
+        if let Some(inner) = self.turned_units(cg, e) {
+            let outer = self.loops[loops..self.loops.len() - 2].iter();
+            let outer = outer.map(|each| cg.extent(each.size));
+            return Extent::product(e, &outer.chain([inner]).collect::<Vec<_>>());
+        }
         let Some((last, outer)) = self.loops[loops..].split_last() else { return Extent::Known(1) };
         let block = self.lanes.count() * self.unroll as i64;
         let outer = outer.iter().map(|each| cg.extent(each.size));
@@ -298,6 +323,11 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         carried: &[Value<'c, 'a>],
         units: Option<Units<'c, 'a>>,
     ) -> Result<Vec<Value<'c, 'a>>> {
+        if let Some(turned) = &self.turned
+            && ivs.len() + 2 == self.loops.len()
+        {
+            return self.emit_turned(cg, e, ivs, turned, units).map(|()| vec![]);
+        }
         if ivs.len() + 1 >= self.loops.len() {
             return self.emit_vector_loop(cg, e, ivs, carried, units);
         }
@@ -434,7 +464,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 *last = e.min(e.offset(*last, 1), end);
             }
             let ivs = point.ivs.clone();
-            let point = Point { rows: &rows, ivs, lanes: point.lanes, mask: None };
+            let point = Point { rows: &rows, ivs, mask: None, ..*point };
             let at = self.address(e, &wanted.access, &cg.places[wanted.tensor], &point);
             e.prefetch(
                 buffer,
@@ -451,7 +481,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         mask: Option<Value<'c, 'a>>,
     ) -> Point<'p, 'c, 'a> {
         let ivs = ivs.iter().copied().chain(last).collect();
-        Point { rows: self.rows, ivs, lanes: self.lanes, mask }
+        Point { rows: self.rows, ivs, lanes: self.lanes, mask, stores: Stores::Aligned }
     }
 
     /// Loads and splats the operands that are invariant in the innermost loop.
@@ -544,7 +574,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                     continue;
                 }
                 registers.push((output.tensor, value));
-                self.write(cg, e, output.tensor, &output.access, value, point);
+                self.write(cg, e, (*s, index), value, point);
                 if self.loops.is_empty() {
                     cg.scalars.push((cg.kernel.stages[*s].outputs[index].tensor, value));
                 }
@@ -594,8 +624,9 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 _ => copies[0],
             };
             cg.scalars.push((output.tensor, scalar));
-            let point = Point { rows: self.rows, ivs: vec![], lanes: Lanes::Scalar, mask: None };
-            self.write(cg, e, output.tensor, &output.access, scalar, &point);
+            let (lanes, stores) = (Lanes::Scalar, Stores::Aligned);
+            let point = Point { rows: self.rows, ivs: vec![], lanes, mask: None, stores };
+            self.write(cg, e, (*s, *index), scalar, &point);
         }
         Ok(())
     }

@@ -160,7 +160,7 @@ mod tests {
             let x = b.input("x", Type::new(dtype, dims));
             let sum = match is_depth {
                 true => {
-                    let turned = b.transpose(x, [1, 0]).unwrap();
+                    let turned = b.transpose(x, &[1, 0]).unwrap();
                     b.matmul(x, turned).unwrap()
                 }
                 false => {

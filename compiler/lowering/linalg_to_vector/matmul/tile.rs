@@ -3,7 +3,7 @@ use super::{Ahead, Depth, Emitter, LINE, Source, Tile};
 use crate::kernel::{
     column_tail,
     emit::{Buffer, Emit, Lanes, Prefetch},
-    in_place,
+    in_place, transpose,
 };
 use crate::lowering::linalg_to_vector::{
     access::Access,
@@ -11,7 +11,6 @@ use crate::lowering::linalg_to_vector::{
     contraction::Factors,
     dots,
     error::{LowerError, Result},
-    packing,
     pass::{Pass, emit_result},
     split::Extent,
 };
@@ -540,7 +539,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         for vector in 0..each {
             let mut square: Vec<Value> = sums.iter().skip(vector).step_by(each).copied().collect();
             square.resize(width as usize, e.zero(self.element, self.lanes));
-            packing::transpose(e, &mut square);
+            transpose::square(e, &mut square);
             for (column, value) in square.into_iter().enumerate() {
                 let at = e.index((vector as i64 * width + column as i64) * width);
                 e.store(value, scratch, at, self.lanes, None);

@@ -1,5 +1,5 @@
 //! Elements of tensors at a point of the loops: read, written, gathered.
-use super::{Known, Point, Sweep};
+use super::{Known, Point, Stores, Sweep};
 use crate::kernel::emit::{Emit, Lanes};
 use crate::lowering::linalg_to_vector::{
     access::Access,
@@ -60,16 +60,20 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         &self,
         cg: &Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
-        tensor: TensorId,
-        access: &Access,
+        (s, index): (usize, usize),
         value: Value<'c, 'a>,
         point: &Point<'_, 'c, 'a>,
     ) {
-        let place = &cg.places[tensor];
+        let output = &cg.kernel.stages[s].outputs[index];
+        let (tensor, place) = (output.tensor, &cg.places[output.tensor]);
         if let Some(buffer) = place.buffer() {
-            let at = self.address(e, access, place, point);
+            if let Stores::Kept(kept) = point.stores {
+                return kept.borrow_mut().push((s, index, value));
+            }
+            let at = self.address(e, &output.access, place, point);
+            let is_aligned = matches!(point.stores, Stores::Aligned);
             let is_whole = point.mask.is_none() && point.lanes != Lanes::Scalar;
-            if is_whole && cg.streamed.contains(&tensor) {
+            if is_whole && is_aligned && cg.streamed.contains(&tensor) {
                 return e.stream(value, buffer, at, point.lanes);
             }
             e.store(value, buffer, at, point.lanes, point.mask);

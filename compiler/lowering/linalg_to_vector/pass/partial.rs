@@ -70,9 +70,9 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         }
         let totals = self.emit_reductions(cg, e, &mut points, &starts)?;
         for (number, point) in points.iter().enumerate() {
-            for (index, output) in stage.outputs.iter().enumerate() {
+            for index in 0..stage.outputs.len() {
                 let total = totals[number * stage.outputs.len() + index];
-                self.write(cg, e, output.tensor, &output.access, total, point);
+                self.write(cg, e, (s, index), total, point);
             }
         }
         Ok(())

@@ -1,0 +1,265 @@
+//! Passes of operands that are contiguous along another loop than the results: tiles are transposed in registers.
+//!
+//! The last loop is that of the results, the one before it that of the operands; if the results are joined, it is the
+//! reverse.
+use super::{Point, Stores, Sweep};
+use crate::kernel::{
+    emit::{Emit, Lanes},
+    transpose::{self, Form, MAX_INTERLEAVED, Tiles},
+};
+use crate::lowering::linalg_to_vector::{
+    byte_width,
+    codegen::Codegen,
+    error::Result,
+    kernel::{Operand, TensorId},
+    split::{Extent, Units},
+};
+use irc_mlir::Value;
+use std::cell::RefCell;
+
+/// The maximum number of ops per element: there is code for each row of a tile.
+const MAX_COST: usize = 24;
+
+/// How a pass goes over its last two loops.
+#[derive(Debug, Clone)]
+pub(super) struct Turned {
+    form: Form,
+    /// The operands that are contiguous along the other loop, with their stages.
+    operands: Vec<(usize, Operand)>,
+}
+
+/// A value to store: the stage, the number of its output, and the vector.
+pub(super) type Stored<'c, 'a> = (usize, usize, Value<'c, 'a>);
+
+impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
+    /// Has the pass go over tiles if operands are contiguous along another loop than the results, which is then one of the last
+    /// two.
+    pub(super) fn turn(&mut self, cg: &Codegen<'c, 'a>) {
+        let Some((across, form, operands)) = self.found(cg) else { return };
+        let turned = self.loops.remove(across);
+        let last = self.loops.len() - usize::from(!matches!(form, Form::Joined));
+        self.loops.insert(last, turned);
+        self.turned = Some(Turned { form, operands });
+    }
+
+    /// The loop along which operands are contiguous, how to go over it, and these operands.
+    fn found(&self, cg: &Codegen<'c, 'a>) -> Option<(usize, Form, Vec<(usize, Operand)>)> {
+        let stages = || self.pass.stages.iter().map(|s| (*s, &cg.kernel.stages[*s]));
+        let plain = stages().all(|(_, stage)| {
+            !stage.reduces() && stage.outputs.iter().all(|output| !output.reads_init)
+        });
+        let last = self.loops.last()?;
+        if !plain || self.pass.partial || cg.is_passed(last.size) || self.loops.len() < 2 {
+            return None;
+        }
+        let strided: Vec<(usize, Operand)> = stages()
+            .flat_map(|(s, stage)| stage.inputs.iter().map(move |input| (s, input.clone())))
+            .filter(|(_, input)| {
+                input.access.coefs[last.dim] > 1
+                    && cg.places[input.tensor].buffer().is_some()
+                    && cg.producer(input.tensor, &self.pass.stages).is_none()
+            })
+            .collect();
+        let is_contiguous =
+            |dim: usize, (_, input): &&(usize, Operand)| input.access.coefs[dim] == 1;
+        let (across, loop_) =
+            self.loops[..self.loops.len() - 1].iter().enumerate().find(|(_, it)| {
+                !cg.is_passed(it.size)
+                    && strided.iter().any(|operand| is_contiguous(it.dim, &operand))
+            })?;
+        let mut operands: Vec<_> =
+            strided.iter().filter(|it| is_contiguous(loop_.dim, it)).cloned().collect();
+        operands.dedup_by(|x, y| x.1.tensor == y.1.tensor && x.1.access == y.1.access);
+        let is_dense = operands.iter().all(|(_, it)| it.access.coefs[last.dim] == loop_.size);
+        let stored = || {
+            let outputs = stages().flat_map(|(_, stage)| &stage.outputs);
+            outputs.filter(|output| cg.places[output.tensor].buffer().is_some())
+        };
+        let joins = stored().all(|output| output.access.coefs[loop_.dim] == last.size);
+        let width = self.lanes.count();
+        let is_few = |size| (2..=MAX_INTERLEAVED).contains(&size);
+        let form = if is_few(last.size) && joins && loop_.size >= width {
+            Form::Joined
+        } else if is_few(loop_.size) && is_dense && last.size >= width {
+            Form::Split
+        } else {
+            let bytes = |tensor: TensorId| byte_width(cg.kernel.tensors[tensor].element);
+            let widest = operands.iter().map(|(_, it)| bytes(it.tensor)).max()?;
+            // The distance that is a multiple of the largest power of two.
+            let read = operands.iter().map(|(_, it)| it.access.coefs[last.dim] * bytes(it.tensor));
+            let written = stored().map(|it| it.access.coefs[loop_.dim] * bytes(it.tensor));
+            let strides = [
+                read.max_by_key(|stride| stride.trailing_zeros()),
+                written.max_by_key(|stride| stride.trailing_zeros()),
+            ];
+            Form::Tiles(Tiles::new(widest, width, strides))
+        };
+        let is_tile = loop_.size >= 4 && last.size >= 4 || !matches!(form, Form::Tiles(_));
+        let is_short = super::cost(cg, self.pass) <= MAX_COST;
+        (is_tile && is_short).then_some((across, form, operands))
+    }
+
+    /// The number of units of the last two loops.
+    pub(super) fn turned_units(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+    ) -> Option<Extent<'c, 'a>> {
+        let turned = self.turned.as_ref()?;
+        let [across, last] = self.last_two();
+        Some(match turned.form {
+            Form::Tiles(tiles) => cg.extent(across).groups(e, tiles.rows()),
+            Form::Split | Form::Joined => cg.extent(last).groups(e, self.lanes.count()),
+        })
+    }
+
+    /// The sizes of the last two loops.
+    fn last_two(&self) -> [i64; 2] {
+        [2, 1].map(|back| self.loops[self.loops.len() - back].size)
+    }
+
+    /// The last two loops, or some of their units.
+    pub(super) fn emit_turned(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &[Value<'c, 'a>],
+        turned: &Turned,
+        units: Option<Units<'c, 'a>>,
+    ) -> Result<()> {
+        let ([across, last], width) = (self.last_two(), self.lanes.count());
+        let (from, to) = match (units, self.turned_units(cg, e)) {
+            (Some(units), _) => (units.from, units.to),
+            (None, all) => (e.index(0), all.map_or(e.index(0), |all| all.value(e))),
+        };
+        let [rows, columns] = [across, last].map(|size| e.index(size));
+        e.for_each((from, to, 1), &[], |e, unit, _| {
+            let at = |e| transpose::within(e, e.scale(unit, width), width, columns);
+            match turned.form {
+                Form::Split => self.emit_split(cg, e, ivs, turned, at(e))?,
+                Form::Joined => self.emit_joined(cg, e, ivs, at(e))?,
+                Form::Tiles(tiles) => {
+                    let first = e.scale(unit, tiles.rows());
+                    tiles.each(e, first, (rows, columns), width, |e, row, column| {
+                        self.emit_tile(cg, e, ivs, turned, (row, column, tiles.height))
+                    })?;
+                }
+            }
+            Ok(vec![])
+        })
+        .map(|_| ())
+    }
+
+    fn emit_tile(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &[Value<'c, 'a>],
+        turned: &Turned,
+        (row, column, height): (Value<'c, 'a>, Value<'c, 'a>, i64),
+    ) -> Result<()> {
+        let ([across, last], width) = (self.last_two(), self.lanes.count());
+        let (live, columns) = (across.min(height), last.min(width));
+        let lanes = Lanes::Vector(height);
+        let start = self.turned_point(ivs, [row, column], None);
+        let mut tiles = vec![];
+        for (s, operand) in &turned.operands {
+            let Some(buffer) = cg.places[operand.tensor].buffer() else { continue };
+            let element = cg.kernel.tensors[operand.tensor].element;
+            let at = self.address(e, &operand.access, &cg.places[operand.tensor], &start);
+            let stride =
+                self.vector_loop(&cg.kernel.stages[*s]).map_or(0, |dim| operand.access.coefs[dim]);
+            let mask = e.tail_mask(live, lanes);
+            let load = |column: i64| match column < columns {
+                true => e.load_lanes(buffer, e.offset(at, column * stride), lanes, mask),
+                false => e.zero(element, lanes),
+            };
+            let mut vectors: Vec<_> = (0..width).map(load).collect();
+            tiles.push((operand, transpose::tile(e, &mut vectors, (lanes, element))));
+        }
+        for index in 0..live {
+            let known = |(operand, rows): &(&Operand, Vec<Value<'c, 'a>>)| {
+                (operand.tensor, operand.access.clone(), rows[index as usize])
+            };
+            let mask = e.tail_mask(columns, self.lanes);
+            let point = self.turned_point(ivs, [e.offset(row, index), column], mask);
+            let known = tiles.iter().map(known).collect();
+            self.emit_point(cg, e, &point, &[], &known)?;
+        }
+        Ok(())
+    }
+
+    fn emit_split(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &[Value<'c, 'a>],
+        turned: &Turned,
+        column: Value<'c, 'a>,
+    ) -> Result<()> {
+        let ([across, _], width) = (self.last_two(), self.lanes.count());
+        let start = self.turned_point(ivs, [e.index(0), column], None);
+        let mut rows = vec![];
+        for (_, operand) in &turned.operands {
+            let Some(buffer) = cg.places[operand.tensor].buffer() else { continue };
+            let element = cg.kernel.tensors[operand.tensor].element;
+            let at = self.address(e, &operand.access, &cg.places[operand.tensor], &start);
+            let load =
+                |index: i64| e.load_lanes(buffer, e.offset(at, index * width), self.lanes, None);
+            let vectors: Vec<_> = (0..across).map(load).collect();
+            rows.push((operand, transpose::split(e, &vectors, (self.lanes, element))));
+        }
+        for index in 0..across {
+            let known = |(operand, rows): &(&Operand, Vec<Value<'c, 'a>>)| {
+                (operand.tensor, operand.access.clone(), rows[index as usize])
+            };
+            let point = self.turned_point(ivs, [e.index(index), column], None);
+            let known = rows.iter().map(known).collect();
+            self.emit_point(cg, e, &point, &[], &known)?;
+        }
+        Ok(())
+    }
+
+    fn emit_joined(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &[Value<'c, 'a>],
+        column: Value<'c, 'a>,
+    ) -> Result<()> {
+        let ([across, _], width) = (self.last_two(), self.lanes.count());
+        let mut rows: Vec<Vec<Stored>> = vec![];
+        for index in 0..across {
+            let stored = RefCell::new(vec![]);
+            let point = self.turned_point(ivs, [e.index(index), column], None);
+            let point = Point { stores: Stores::Kept(&stored), ..point };
+            self.emit_point(cg, e, &point, &[], &vec![])?;
+            rows.push(stored.into_inner());
+        }
+        let start = self.turned_point(ivs, [e.index(0), column], None);
+        for number in 0..rows[0].len() {
+            let (s, index, _) = rows[0][number];
+            let output = &cg.kernel.stages[s].outputs[index];
+            let Some(buffer) = cg.places[output.tensor].buffer() else { continue };
+            let element = cg.kernel.tensors[output.tensor].element;
+            let at = self.address(e, &output.access, &cg.places[output.tensor], &start);
+            let values: Vec<_> = rows.iter().map(|row| row[number].2).collect();
+            let joined = transpose::joined(e, &values, (self.lanes, element));
+            for (index, value) in joined.into_iter().enumerate() {
+                e.store(value, buffer, e.offset(at, index as i64 * width), self.lanes, None);
+            }
+        }
+        Ok(())
+    }
+
+    fn turned_point(
+        &self,
+        ivs: &[Value<'c, 'a>],
+        inner: [Value<'c, 'a>; 2],
+        mask: Option<Value<'c, 'a>>,
+    ) -> Point<'_, 'c, 'a> {
+        let is_whole = self.last_two()[1] % self.lanes.count() == 0;
+        let stores = if is_whole { Stores::Aligned } else { Stores::Unaligned };
+        Point { stores, ..self.point(&[ivs, &inner[..1]].concat(), Some(inner[1]), mask) }
+    }
+}
