@@ -68,7 +68,7 @@ use layout::{Layouts, row_major, span};
 use pack_cache::PackCache;
 use signature::{PART_PARAMETERS, declare, declare_part, record_memory};
 pub(super) use split::MIN_PART;
-use split::{Extent, Split};
+use split::Split;
 
 /// The machine that a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -323,33 +323,71 @@ fn copy_result<'c: 'a, 'a>(
         _ => return Err(LowerError::at(func, format!("result {index} is never computed"))),
     };
     let strides = strides.map_or_else(|| row_major(&shape), <[i64]>::to_vec);
-    let extents: Vec<Extent> = shape.iter().map(|size| cg.extent(*size)).collect();
-    copy_loops(e, &extents, &mut vec![], &|e, ivs| {
-        let value = match source {
-            Ok(from) => {
-                e.load(from, e.linear(e.index(result.access.offset), ivs, &result.access.coefs))
+    let mut loops: Vec<CopyLoop> = vec![];
+    for ((size, to), from) in shape.into_iter().zip(strides).zip(&result.access.coefs) {
+        let inner = CopyLoop { size, from: if source.is_ok() { *from } else { to }, to };
+        match loops.last_mut() {
+            Some(outer)
+                if !cg.is_passed(outer.size) && !cg.is_passed(size) && outer.holds(&inner) =>
+            {
+                *outer = CopyLoop { size: outer.size * size, ..inner };
             }
-            Err(scalar) => scalar,
+            _ => loops.push(inner),
+        }
+    }
+    let start = [e.index(result.access.offset), e.index(0)];
+    // A vector of `i1` in memory would be packed bits.
+    let lanes = if to.element == e.int(1) { Lanes::Scalar } else { cg.full_lanes() };
+    copy_loops((cg, lanes), e, &loops, start, &|e, [from, at], lanes, mask| {
+        let value = match source {
+            Ok(buffer) => e.load_lanes(buffer, from, lanes, mask),
+            Err(scalar) => e.splat(scalar, lanes),
         };
-        e.store(value, to, e.linear(e.index(0), ivs, &strides), Lanes::Scalar, None);
+        e.store(value, to, at, lanes, mask);
     })
 }
 
+/// A loop of a copy, and the distances of its elements.
+#[derive(Clone, Copy)]
+struct CopyLoop {
+    size: i64,
+    from: i64,
+    to: i64,
+}
+
+impl CopyLoop {
+    /// Whether the iterations of a loop inside this one follow each other across both.
+    fn holds(&self, inner: &Self) -> bool {
+        self.from == inner.from * inner.size && self.to == inner.to * inner.size
+    }
+}
+
+/// Copies the elements at some places: in the operand and in the result, the lanes, and which of them exist.
+type CopyElements<'f, 'c, 'a> =
+    dyn Fn(Emit<'c, 'a>, [Value<'c, 'a>; 2], Lanes, Option<Value<'c, 'a>>) + 'f;
+
 fn copy_loops<'c: 'a, 'a>(
+    (cg, lanes): (&Codegen<'c, 'a>, Lanes),
     e: Emit<'c, 'a>,
-    extents: &[Extent<'c, 'a>],
-    ivs: &mut Vec<Value<'c, 'a>>,
-    body: &dyn Fn(Emit<'c, 'a>, &[Value<'c, 'a>]),
+    loops: &[CopyLoop],
+    start: [Value<'c, 'a>; 2],
+    copy: &CopyElements<'_, 'c, 'a>,
 ) -> Result<()> {
-    let Some((extent, rest)) = extents.split_first() else {
-        body(e, ivs);
+    let Some((outer, rest)) = loops.split_first() else {
+        copy(e, start, Lanes::Scalar, None);
         return Ok(());
     };
-    split::loop_over(e, (*extent, 1), None, |e, iv, _| {
-        ivs.push(iv);
-        let result = copy_loops(e, rest, ivs, body);
-        ivs.pop();
-        result
+    let is_contiguous = rest.is_empty() && outer.from == 1 && outer.to == 1;
+    if is_contiguous && lanes != Lanes::Scalar && !cg.is_passed(outer.size) {
+        return e.each_vector(outer.size, lanes, |e, at, mask| {
+            copy(e, start.map(|start| e.add(start, at)), lanes, mask);
+            Ok(())
+        });
+    }
+    split::loop_over(e, (cg.extent(outer.size), 1), None, |e, iv, _| {
+        let strides = [outer.from, outer.to];
+        let at = [0, 1].map(|side| e.linear(start[side], &[iv], &[strides[side]]));
+        copy_loops((cg, lanes), e, rest, at, copy)
     })
 }
 
