@@ -14,7 +14,10 @@ use crate::kernel::{
     element::{Element, Kind},
     emit::{Buffer, Emit, Lanes},
 };
-use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
+use crate::lowering::linalg_to_vector::{
+    body::extremum,
+    split::{self, Extent, Units},
+};
 use irc_mlir::ops::arith;
 use irc_mlir::{Type as MlirType, Value, attr};
 use irc_tl::{
@@ -622,14 +625,14 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
         let place = |e: Emit<'c, 'a>, first: Value<'c, 'a>| {
             self.body(e, &[at, &[first]].concat(), &Known::new()).place(e, *operand, index)
         };
-        let joined = |e: Emit<'c, 'a>, total: Value<'c, 'a>, value: Value<'c, 'a>| {
-            let name = match reduction.combine {
-                Combine::Sum => arith::ADDF,
-                Combine::Product => arith::MULF,
-                Combine::Max => arith::MAXIMUMF,
-                Combine::Min => arith::MINIMUMF,
+        let joined = |e: Emit<'c, 'a>, total: Value<'c, 'a>, value: Value<'c, 'a>, lanes| {
+            let larger = match reduction.combine {
+                Combine::Sum => return e.binary(arith::ADDF, total, value),
+                Combine::Product => return e.binary(arith::MULF, total, value),
+                Combine::Max => true,
+                Combine::Min => false,
             };
-            e.binary(name, total, value)
+            extremum(e, larger, [total, value], element.storage, lanes)
         };
         let end = self.sizes.value(e, &reduction.dims[0]);
         let rest = e.binary(arith::REMSI, end, e.index(VECTORS * width));
@@ -641,11 +644,11 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
             let first = place(e, first);
             let next = totals.iter().zip(0..).map(|(total, vector)| {
                 let value = e.load_lanes(buffer, e.offset(first, vector * width), lanes, None);
-                joined(e, *total, value)
+                joined(e, *total, value, lanes)
             });
             Ok(next.collect())
         });
-        let total = totals.into_iter().reduce(|left, right| joined(e, left, right));
+        let total = totals.into_iter().reduce(|left, right| joined(e, left, right, lanes));
         let total = total.unwrap_or(neutral);
         let Ok(total) =
             e.for_each::<Infallible>((whole, end, width), &[total], |e, first, total| {
@@ -657,9 +660,9 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
                     }
                     None => value,
                 };
-                Ok(vec![joined(e, total[0], value)])
+                Ok(vec![joined(e, total[0], value, lanes)])
             });
-        let combine = |low, high, _| Ok::<_, Infallible>(joined(e, low, high));
+        let combine = |low, high, lanes| Ok::<_, Infallible>(joined(e, low, high, lanes));
         let Ok(total) = e.by_halves(total[0], element.storage, lanes, combine);
         total
     }
