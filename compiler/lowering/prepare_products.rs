@@ -47,6 +47,7 @@ impl Preparer {
     /// `None` if nothing in a graph changes.
     fn graph(&mut self, graph: &Graph) -> Option<Graph> {
         let mut constants: BTreeMap<ValueId, &Constant> = BTreeMap::new();
+        let neighbours = halves::Neighbours::of(graph);
         let mut made: Option<Graph> = None;
         for (index, node) in graph.nodes.iter().enumerate() {
             if let NodeKind::Constant(constant) = &node.kind {
@@ -59,7 +60,7 @@ impl Preparer {
             let nested = self.nested(&node.kind);
             let constant = |value: ValueId| constants.get(&value).copied();
             let product = bytes::Product::of(graph, node, constant);
-            let sum = halves::Sum::of(graph, node);
+            let sum = halves::Sum::of(graph, node, &neighbours);
             let is_float = product.is_some() || sum.is_some();
             if made.is_none() && (padded.is_some() || nested.is_some() || is_float) {
                 let mut copy = graph.clone();

@@ -5,8 +5,9 @@ use super::Adder;
 use irc_tensor::TensorType;
 use irc_tl::{
     Binary, Combine, Compute, Constant, DType, Graph, Node, NodeKind, Op, Rounding, Scalar, Type,
-    ValueId,
+    Unary, ValueId,
 };
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// Constants as `f32` by the address and type of those that they are made of.
@@ -21,8 +22,9 @@ pub(super) struct Sum<'g> {
 }
 
 impl<'g> Sum<'g> {
-    /// The sum that a node computes, if it has an open size other than a number of rows.
-    pub(super) fn of(graph: &Graph, node: &'g Node) -> Option<Self> {
+    /// The sum that a node computes, if it has an open size other than a number of rows. Products before and after a softmax
+    /// stay, as they may be attention, which has kernels of halves.
+    pub(super) fn of(graph: &Graph, node: &'g Node, neighbours: &Neighbours<'_>) -> Option<Self> {
         let (NodeKind::Op(op), &[result]) = (&node.kind, &node.results[..]) else { return None };
         let ty = graph.ty(result);
         let is_half = |dtype| matches!(dtype, DType::F16 | DType::BF16);
@@ -35,7 +37,7 @@ impl<'g> Sum<'g> {
         let types = node.operands.iter().map(|operand| graph.ty(*operand).clone());
         let types: Vec<Type> = types.collect();
         let sum = wide(&op.as_compute(&types)?)?;
-        if !is_open(&sum) || op.open_rows(&types).is_some() {
+        if !is_open(&sum) || op.open_rows(&types).is_some() || neighbours.has_softmax(node) {
             return None;
         }
         let op = if let Op::Compute(_) = op { Op::compute(sum) } else { op.clone() };
@@ -79,6 +81,91 @@ fn wide_constant(constant: &Constant, shared: &mut Shared) -> Option<Constant> {
     let wide = Constant::of(&to.eval(&[&constant.tensor().ok()?]).ok()?);
     shared.insert(key, wide.clone());
     Some(wide)
+}
+
+/// The nodes that compute values and read them.
+pub(super) struct Neighbours<'g> {
+    graph: &'g Graph,
+    /// By value, the positions of its maker and readers; empty until they are needed.
+    found: OnceCell<BTreeMap<ValueId, (Option<usize>, Vec<usize>)>>,
+}
+
+/// The maximum number of nodes between a product and the maximum or exponential of a softmax.
+const MAX_BETWEEN: usize = 8;
+
+impl<'g> Neighbours<'g> {
+    pub(super) fn of(graph: &'g Graph) -> Self {
+        Self { graph, found: OnceCell::new() }
+    }
+
+    fn of_value(&self, value: ValueId) -> Option<&(Option<usize>, Vec<usize>)> {
+        let find = || {
+            let mut found: BTreeMap<ValueId, (Option<usize>, Vec<usize>)> = BTreeMap::new();
+            for (index, node) in self.graph.nodes.iter().enumerate() {
+                node.results.iter().for_each(|value| {
+                    found.entry(*value).or_default().0 = Some(index);
+                });
+                node.operands.iter().for_each(|value| {
+                    found.entry(*value).or_default().1.push(index);
+                });
+            }
+            found
+        };
+        self.found.get_or_init(find).get(&value)
+    }
+
+    /// Whether the result of a node leads to a maximum along an axis, or an operand comes from an exponential, each through few
+    /// other nodes that are read once.
+    fn has_softmax(&self, node: &Node) -> bool {
+        let node_at = |index: &usize| &self.graph.nodes[*index];
+        let mut next = node.results.first().copied();
+        for _ in 0..MAX_BETWEEN {
+            let Some((_, readers)) = next.and_then(|value| self.of_value(value)) else { break };
+            if readers.iter().map(node_at).any(is_maximum) {
+                return true;
+            }
+            next = match readers[..] {
+                [reader] => node_at(&reader).results.first().copied(),
+                _ => None,
+            };
+        }
+        node.operands.iter().any(|operand| {
+            let mut next = Some(*operand);
+            for _ in 0..MAX_BETWEEN {
+                let maker = next.and_then(|value| self.of_value(value)?.0);
+                let Some(maker) = maker.as_ref().map(node_at) else { return false };
+                if is_exponential(maker) {
+                    return true;
+                }
+                next = maker.operands.first().copied();
+            }
+            false
+        })
+    }
+}
+
+/// Whether a node computes the largest elements along an axis.
+fn is_maximum(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::Op(Op::Reduce { kind, .. }) => kind.combine() == Some(Combine::Max),
+        NodeKind::Op(Op::Compute(compute)) => {
+            compute.reduction.as_ref().is_some_and(|over| over.combine == Combine::Max)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a node computes an exponential of each element.
+fn is_exponential(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::Op(Op::Unary(function)) => *function == Unary::Exp,
+        NodeKind::Op(Op::Compute(compute)) => {
+            let mut found = false;
+            compute.body.walk(&mut |part| found |= matches!(part, Scalar::Unary(Unary::Exp, _)));
+            found
+        }
+        _ => false,
+    }
 }
 
 /// Whether a size of a sum is open.

@@ -7,8 +7,8 @@
 // CHECK: %[[OUT:.*]] = memref.reinterpret_cast %arg1
 // CHECK: %[[SCRATCH:.*]] = memref.view
 // CHECK: vector.store {{.*}}, %[[SCRATCH]]
-// CHECK: memref.load %[[SCRATCH]]
-// CHECK: memref.store {{.*}}, %[[OUT]]
+// CHECK: vector.load %[[SCRATCH]]
+// CHECK: vector.store {{.*}}, %[[OUT]]
 func.func @negate(%x: tensor<4x32xf32>) -> (tensor<4x32xf32> {tl.overwrites, tl.strides = array<i64: 40, 1>}) attributes {tl.kernel = #tl.kernel} {
   %e = tensor.empty() : tensor<4x32xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}

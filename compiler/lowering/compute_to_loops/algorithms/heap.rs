@@ -1,5 +1,5 @@
 //! The largest or smallest elements, sorted with a heap of their positions.
-use super::{each, when};
+use super::{each, each_unit, when};
 use crate::kernel::{
     arithmetic,
     emit::{Buffer, Emit, Lanes},
@@ -7,6 +7,7 @@ use crate::kernel::{
 use crate::lowering::compute_to_loops::{
     element,
     expression::{from_memory, scope},
+    nest::Part,
     stored,
 };
 use irc_mlir::ops::{arith, math};
@@ -32,16 +33,17 @@ pub(super) struct TopK<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> TopK<'c, 'a> {
-    pub(super) fn emit(&self, e: Emit<'c, 'a>, outer: Value<'c, 'a>) {
+    /// Sorts all rows, of which there are `outer` times as many as elements between two of a row, or those of a part.
+    pub(super) fn emit(&self, e: Emit<'c, 'a>, outer: Value<'c, 'a>, part: Option<Part<'c, 'a>>) {
         let [stride, _] = self.heap.strides;
-        each(e, e.index(0), outer, |e, before| {
-            each(e, e.index(0), stride, |e, after| {
-                let start = |extent| {
-                    let step = e.binary(arith::MULI, extent, stride);
-                    e.add(e.binary(arith::MULI, before, step), after)
-                };
-                self.row(e, Row { from: start(self.extent), to: start(self.k) });
-            });
+        each_unit(e, e.binary(arith::MULI, outer, stride), part, |e, unit| {
+            let before = e.binary(arith::DIVUI, unit, stride);
+            let after = e.binary(arith::REMUI, unit, stride);
+            let start = |extent| {
+                let step = e.binary(arith::MULI, extent, stride);
+                e.add(e.binary(arith::MULI, before, step), after)
+            };
+            self.row(e, Row { from: start(self.extent), to: start(self.k) });
         });
     }
 
@@ -50,14 +52,19 @@ impl<'c: 'a, 'a> TopK<'c, 'a> {
         each(e, zero, self.k, |e, rank| heap.set(e, row, rank, rank));
         heap.build(e, row, self.k);
         // No element can enter an empty heap.
-        let some = e.compare(SGT, self.k, zero);
-        let last = heap.choose(e, some, self.extent, self.k);
-        each(e, self.k, last, |e, candidate| {
-            let root = heap.get(e, row, zero);
-            let enters = heap.precedes(e, row, candidate, root);
-            when(e, enters, |e| {
-                heap.set(e, row, zero, candidate);
-                heap.sift(e, row, zero, self.k);
+        when(e, e.compare(SGT, self.k, zero), |e| {
+            let root = |e| heap.key(e, row, heap.get(e, row, zero));
+            let bounds = (self.k, self.extent, 1);
+            let Ok(_) = e.for_each(bounds, &[root(e)], |e, candidate, last| {
+                // Of equal elements, the one in the heap comes first.
+                let key = heap.key(e, row, candidate);
+                let enters = heap.before(e, key, last[0]);
+                let replaced = |e| {
+                    heap.set(e, row, zero, candidate);
+                    heap.sift(e, row, zero, self.k);
+                    Ok::<_, Infallible>(vec![root(e)])
+                };
+                e.if_else(enters, &[key.r#type()], replaced, |_| Ok(last.to_vec()))
             });
         });
         heap.sort(e, row, self.k);
@@ -172,12 +179,17 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         b: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
         let (x, y) = (self.key(e, row, a), self.key(e, row, b));
-        let unsigned = !self.dtype.is_float() && !self.dtype.is_signed_integer();
-        let order = if self.largest { SGT } else { SLT };
-        let before = e.compare(if unsigned { order + 4 } else { order }, x, y);
+        let before = self.before(e, x, y);
         let earlier = e.compare(SLT, a, b);
         let tied = e.binary(arith::ANDI, e.compare(EQ, x, y), earlier);
         e.binary(arith::ORI, before, tied)
+    }
+
+    /// Whether an element precedes another, by their keys.
+    fn before(&self, e: Emit<'c, 'a>, x: Value<'c, 'a>, y: Value<'c, 'a>) -> Value<'c, 'a> {
+        let unsigned = !self.dtype.is_float() && !self.dtype.is_signed_integer();
+        let order = if self.largest { SGT } else { SLT };
+        e.compare(if unsigned { order + 4 } else { order }, x, y)
     }
 
     /// An integer with the order of the element: for floats the bits, with all but the sign inverted if

@@ -15,6 +15,7 @@ use crate::kernel::{
     arithmetic,
     emit::{Buffer, Emit, Lanes},
 };
+use crate::lowering::linalg_to_vector::split::{Extent, Units};
 use boxes::Boxes;
 use heap::{Heap, TopK};
 use irc_mlir::ops::arith;
@@ -26,16 +27,20 @@ use trees::Ensemble;
 
 /// Whether parts of an algorithm are independent, so that [`emit`] can compute some of them.
 pub(super) fn is_divided(algorithm: &Algorithm) -> bool {
-    matches!(algorithm, Algorithm::Scan { .. })
+    matches!(algorithm, Algorithm::Scan { .. } | Algorithm::TopK { .. })
 }
 
 /// The cycles that an algorithm on operands of these types takes if its parts are independent; 0 if they are not.
 pub(super) fn cycles(algorithm: &Algorithm, operands: &[&Type]) -> Dim {
     match algorithm {
         Algorithm::Scan { .. } => operands[0].elements(),
+        Algorithm::TopK { .. } => operands[0].elements() * CYCLES_OF_CANDIDATE.into(),
         _ => 0.into(),
     }
 }
+
+/// Cycles to look at an element that does not enter the heap of the largest.
+const CYCLES_OF_CANDIDATE: i64 = 2;
 
 /// Emits an algorithm that writes its results, or a part of it.
 pub(super) fn emit<'c: 'a, 'a>(
@@ -81,7 +86,7 @@ pub(super) fn emit<'c: 'a, 'a>(
                 extent: sizes.value(e, &ty.dims[*axis]),
                 k: sizes.value(e, k),
             };
-            top.emit(e, size(&ty.dims[..*axis]));
+            top.emit(e, size(&ty.dims[..*axis]), part);
         }
     }
 }
@@ -179,6 +184,23 @@ fn each<'c: 'a, 'a>(
         body(e, index);
         Ok::<_, Infallible>(vec![])
     });
+}
+
+/// A loop over units, or those of a part.
+fn each_unit<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    count: Value<'c, 'a>,
+    part: Option<Part<'c, 'a>>,
+    body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>),
+) {
+    let (from, to) = match part {
+        Some([part, parts]) => {
+            let units = Units::of_part(e, Extent::Passed(count), part, parts);
+            (units.from, units.to)
+        }
+        None => (e.index(0), count),
+    };
+    each(e, from, to, body);
 }
 
 /// Emits code that runs if a condition holds.

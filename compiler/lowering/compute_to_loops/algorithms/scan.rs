@@ -1,5 +1,5 @@
 //! Cumulative sums, products and extremes.
-use super::each;
+use super::{each, each_unit};
 use crate::kernel::{
     arithmetic,
     element::Element,
@@ -10,7 +10,7 @@ use crate::lowering::compute_to_loops::{
     expression::{accumulator, from_memory, scope},
     nest::{Part, neutral},
 };
-use crate::lowering::linalg_to_vector::split::{Extent, Units};
+use crate::lowering::linalg_to_vector::split::Extent;
 use irc_mlir::Value;
 use irc_mlir::ops::arith;
 use irc_tl::{Combine, DType, Rounding};
@@ -163,21 +163,4 @@ impl<'c: 'a, 'a> Scan<'c, 'a> {
 /// The number of groups of `by` that `count` fills, the last of which may not be whole.
 fn up<'c: 'a, 'a>(e: Emit<'c, 'a>, count: Value<'c, 'a>, by: i64) -> Value<'c, 'a> {
     Extent::Passed(count).groups(e, by).value(e)
-}
-
-/// A loop over units, or those of a part.
-fn each_unit<'c: 'a, 'a>(
-    e: Emit<'c, 'a>,
-    count: Value<'c, 'a>,
-    part: Option<Part<'c, 'a>>,
-    body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>),
-) {
-    let (from, to) = match part {
-        Some([part, parts]) => {
-            let units = Units::of_part(e, Extent::Passed(count), part, parts);
-            (units.from, units.to)
-        }
-        None => (e.index(0), count),
-    };
-    each(e, from, to, body);
 }
