@@ -44,6 +44,7 @@ use kernel::{Kernel, Origin, Work};
 use melior::ir::r#type::MemRefType;
 use sizes::Sizes;
 use std::{collections::BTreeMap, convert::Infallible};
+use transposed::Transposed;
 
 /// The pass `compute-to-loops`.
 pub struct ComputeToLoops;
@@ -322,8 +323,14 @@ fn fill<'c: 'a, 'a>(
             Work::Nest(nest) => {
                 let packed = step.operands.iter().find_map(|id| kernel.packing(*id)).copied();
                 let how = tiles::How { part, lanes, packed, memory };
-                if !tiles::emit(e, nest, &operands, results[0], &sizes, how) {
-                    nest::emit(e, nest, &operands, results[0], &sizes, (part, lanes));
+                if tiles::emit(e, nest, &operands, results[0], &sizes, how) {
+                    return;
+                }
+                let types: Vec<_> = operands.iter().map(|(ty, _)| *ty).collect();
+                let scalars = |e| nest::emit(e, nest, &operands, results[0], &sizes, (part, lanes));
+                match Transposed::of(nest, &types, lanes) {
+                    Some(copy) => copy.emit(e, &operands, results[0], &sizes, part, scalars),
+                    None => scalars(e),
                 }
             }
             Work::Algorithm(algorithm) => {

@@ -7,7 +7,6 @@ use super::{
     },
     guards::{Guarded, Range, Update},
     sizes::Sizes,
-    transposed::Transposed,
 };
 use crate::kernel::{
     arithmetic,
@@ -144,11 +143,7 @@ pub(super) fn emit<'c: 'a, 'a>(
         });
         return;
     }
-    let whole = |e| emit_whole(e, nest, operands, result, sizes, (part, lanes));
-    match Transposed::of(nest, &types, lanes) {
-        Some(transposed) => transposed.emit(e, operands, result, sizes, part, whole),
-        None => whole(e),
-    }
+    emit_whole(e, nest, operands, result, sizes, (part, lanes));
 }
 
 /// Emits what a nest replaces in an operand that is in the memory of the result. The loops around it are divided into

@@ -177,13 +177,26 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
             let mut vectors: Vec<_> = (0..width).map(load).collect();
             tiles.push((operand, transpose::tile(e, &mut vectors, (lanes, element))));
         }
-        for index in 0..live {
+        let mask = e.tail_mask(columns, self.lanes);
+        self.emit_rows(cg, e, ivs, (row, live), (column, mask), &tiles)
+    }
+
+    /// So many rows of the columns that start at one, given those of turned operands.
+    fn emit_rows(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &[Value<'c, 'a>],
+        (first, count): (Value<'c, 'a>, i64),
+        (column, mask): (Value<'c, 'a>, Option<Value<'c, 'a>>),
+        operands: &[(&Operand, Vec<Value<'c, 'a>>)],
+    ) -> Result<()> {
+        for index in 0..count {
             let known = |(operand, rows): &(&Operand, Vec<Value<'c, 'a>>)| {
                 (operand.tensor, operand.access.clone(), rows[index as usize])
             };
-            let mask = e.tail_mask(columns, self.lanes);
-            let point = self.turned_point(ivs, [e.offset(row, index), column], mask);
-            let known = tiles.iter().map(known).collect();
+            let point = self.turned_point(ivs, [e.offset(first, index), column], mask);
+            let known = operands.iter().map(known).collect();
             self.emit_point(cg, e, &point, &[], &known)?;
         }
         Ok(())
@@ -209,15 +222,7 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
             let vectors: Vec<_> = (0..across).map(load).collect();
             rows.push((operand, transpose::split(e, &vectors, (self.lanes, element))));
         }
-        for index in 0..across {
-            let known = |(operand, rows): &(&Operand, Vec<Value<'c, 'a>>)| {
-                (operand.tensor, operand.access.clone(), rows[index as usize])
-            };
-            let point = self.turned_point(ivs, [e.index(index), column], None);
-            let known = rows.iter().map(known).collect();
-            self.emit_point(cg, e, &point, &[], &known)?;
-        }
-        Ok(())
+        self.emit_rows(cg, e, ivs, (e.index(0), across), (column, None), &rows)
     }
 
     fn emit_joined(
