@@ -35,8 +35,13 @@ impl Algorithm {
 pub struct Schedule {
     /// How a convolution is computed.
     pub algorithm: Option<Algorithm>,
-    /// Rows of a tile of a product; at most as many as there are registers for.
+    /// Rows of a tile of a product, up to [`MAX_ROWS`](Self::MAX_ROWS); at most as many as there are registers for.
     pub rows: Option<i64>,
     /// Depth of a block of a product.
     pub depth: Option<i64>,
+}
+
+impl Schedule {
+    /// Maximum number of rows of a tile, on the processors with the most registers.
+    pub const MAX_ROWS: i64 = 14;
 }

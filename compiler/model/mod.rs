@@ -12,12 +12,17 @@ mod program;
 
 use crate::{
     ArchiveOptions, CompileOptions, Compiled, KernelProgress, Session,
+    attributes::Schedule,
     codegen::{Output, Target},
     fusion::FusionReport,
     import::{Content, FrontEnd, ImportOptions, Imported, InputFile, path_of},
     interface::port_of,
     pipeline::NVPTX,
-    session::{Error, Input, Place, QueryError, queries, tunable::Tunable},
+    session::{
+        Error, Input, Place, QueryError, queries,
+        tunable::{Tunable, Tunables},
+        tuning::Tuned,
+    },
 };
 use bytes::Bytes;
 use irc_ark_model::ArkModel;
@@ -403,15 +408,29 @@ impl<'s> Model<'s> {
     ///
     /// # Errors
     /// Errors in the file.
-    pub fn tunables(&self, options: impl Into<CompileOptions>) -> Result<Vec<Tunable>, Error> {
+    pub fn tunables(&self, options: impl Into<CompileOptions>) -> Result<Tunables, Error> {
         self.session.tunables(self.input, &options.into())
     }
 
-    /// The number of kernels of the tuning in the options that the model has.
+    /// Compiles a program that launches one of these kernels once, with a schedule. Its inputs are the kernel's operands
+    /// but for constants, which have random values.
+    ///
+    /// # Errors
+    /// If lowering or code generation fails.
+    pub fn compile_tunable(
+        &self,
+        kernel: &Tunable,
+        schedule: Schedule,
+        options: impl Into<CompileOptions>,
+    ) -> Result<Compiled, Error> {
+        self.session.compile_tunable(self.input, (kernel, schedule), &options.into())
+    }
+
+    /// What the tuning in the options chooses of the model's kernels.
     ///
     /// # Errors
     /// Errors in the file.
-    pub fn tuned(&self, options: impl Into<CompileOptions>) -> Result<usize, Error> {
+    pub fn tuned(&self, options: impl Into<CompileOptions>) -> Result<Tuned, Error> {
         self.session.tuned(self.input, &options.into())
     }
 

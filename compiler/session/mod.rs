@@ -21,7 +21,8 @@ pub mod tuning;
 mod whole;
 
 use crate::{
-    codegen::Output,
+    attributes::Schedule,
+    codegen::{CodegenError, Output, link_library},
     fusion::FusionReport,
     import::{FrontEnd, Imported, InputFile, Parsed, Written},
     interface::Interface,
@@ -37,7 +38,8 @@ use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
-use tunable::Tunable;
+use tunable::{Tunable, Tunables};
+use tuning::Tuned;
 
 pub use crate::codegen::Target;
 pub use archive::ArchiveOptions;
@@ -63,6 +65,16 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// Links named objects to a library that has an interface, and no constants outside.
+    fn link<'o>(
+        objects: impl IntoIterator<Item = (String, &'o [u8])>,
+        mut interface: Interface,
+    ) -> Result<Self, CodegenError> {
+        let library = link_library(objects)?;
+        interface.requires = library.features.among(interface.requires);
+        Ok(Self { library: library.bytes, interface, constants: vec![] })
+    }
+
     /// Loads the library, and binds the constants.
     ///
     /// # Errors
@@ -267,13 +279,25 @@ impl Session {
         &self,
         input: Input,
         options: &CompileOptions,
-    ) -> Result<Vec<Tunable>, Error> {
-        self.fused(input, options).map(|fused| tunable::tunables(&fused))
+    ) -> Result<Tunables, Error> {
+        let options = CompileOptions::from(options.target.clone());
+        self.fused(input, &options).map(|fused| Tunables::of(&fused))
     }
 
-    /// The number of kernels of the tuning in the options that an input has.
-    pub(crate) fn tuned(&self, input: Input, options: &CompileOptions) -> Result<usize, Error> {
-        self.fused(input, options).map(|fused| fused.tuned)
+    /// A program that launches one kernel of an input once, with a schedule.
+    pub(crate) fn compile_tunable(
+        &self,
+        input: Input,
+        (kernel, schedule): (&Tunable, Schedule),
+        options: &CompileOptions,
+    ) -> Result<Compiled, Error> {
+        let compiled = error::catch(|| kernel.compile(schedule, &options.target));
+        compiled.map_err(|error| self.error(input, options, Some(Output::Object), error))
+    }
+
+    /// What the tuning in the options chooses of an input's kernels.
+    pub(crate) fn tuned(&self, input: Input, options: &CompileOptions) -> Result<Tuned, Error> {
+        self.fused(input, options).map(|fused| fused.tuned.clone())
     }
 
     fn fused(&self, input: Input, options: &CompileOptions) -> Result<Arc<Fused>, Error> {

@@ -107,6 +107,14 @@ pub fn name_of(kernel: OperationRef<'_, '_>) -> String {
     parts.join("_")
 }
 
+/// Whether a kernel computes a convolution, which has a choice of algorithms.
+pub fn is_convolution(kernel: OperationRef<'_, '_>) -> bool {
+    read::body_ops(kernel).into_iter().any(|op| name_of_op(op).as_deref() == Some(CONVOLUTION))
+}
+
+/// The name of an op that computes a convolution.
+const CONVOLUTION: &str = "conv";
+
 /// The name of an op that computes; `None` if it only moves or fills.
 fn name_of_op(op: OperationRef<'_, '_>) -> Option<String> {
     let name = read::op_name(&op);

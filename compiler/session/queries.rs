@@ -7,12 +7,12 @@ use super::{
     error::{CompileError, QueryError},
     kernel::{self, GlueObject, KernelObject, compile_glue, compile_kernel},
     profile::{self, KERNELS, KernelUse},
-    tuning::Tuning,
+    tuning::{Tuned, Tuning},
     whole,
 };
 use crate::{
     attributes::{KERNEL, KernelInfo, ORIGIN, PROGRAM, ProgramInfo},
-    codegen::{Cause, Output, Target, compile, join_objects, link_library},
+    codegen::{Cause, Output, Target, compile, join_objects},
     fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
     import::{Imported, Parsed, Position, path_of, positions},
     lowering::{
@@ -28,11 +28,7 @@ use irc_dialects::tl;
 use irc_mlir::{
     Context, Erase, Location, Module, OperationLike, OperationRef, ValueLike, attr, read,
 };
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// Values of at least this many bytes are reported with their nodes if they cannot be allocated.
 const LARGE_VALUE: usize = 1 << 24;
@@ -108,8 +104,8 @@ pub struct Fused {
     pub kernels: BTreeMap<String, Arc<str>>,
     /// What the kernels are for, by symbol.
     pub uses: BTreeMap<String, KernelUse>,
-    /// The number of kernels whose schedules the options choose.
-    pub tuned: usize,
+    /// What the tuning in the options chooses of the kernels.
+    pub tuned: Tuned,
 }
 
 /// Reads an input.
@@ -244,19 +240,21 @@ fn segment_fusion<'db>(db: &'db dyn salsa::Database, key: SegmentKey<'db>) -> Se
 fn take_apart(context: &Context, module: &Module<'_>, options: &CompileOptions) -> Fused {
     let (mut kernels, mut symbols) = (BTreeMap::new(), BTreeMap::new());
     let mut uses: BTreeMap<String, KernelUse> = BTreeMap::new();
-    let mut tuned = BTreeSet::new();
+    let mut tuned = Tuned::default();
     let (compiled, program): (Vec<_>, Vec<_>) =
         read::body_ops(module.as_operation()).into_iter().partition(|op| KERNEL.is_on(op));
     for op in compiled {
         let name = read::string(&op, "sym_name").unwrap_or_default();
         let mut text = kernel_text(context, op, &name);
-        let schedule = options.tuning.of(&profile::name_of(op), &text);
-        if let Some(schedule) = schedule {
+        if let Some((key, schedule)) = options.tuning.of(&text, &options.target) {
+            if schedule.algorithm.is_some() && !profile::is_convolution(op) {
+                tuned.without_algorithm.insert(key.clone());
+            }
+            tuned.kernels.insert(key);
             KernelInfo::update(op, |info| info.schedule = schedule);
             text = kernel_text(context, op, &name);
         }
         let symbol = kernel::symbol_of(&text, &options.target);
-        tuned.extend(schedule.map(|_| symbol.clone()));
         symbols.insert(name, symbol.clone());
         uses.entry(symbol.clone()).or_default().add_kernel(op);
         kernels.insert(symbol, text);
@@ -272,7 +270,6 @@ fn take_apart(context: &Context, module: &Module<'_>, options: &CompileOptions) 
     }
     program.iter().for_each(|function| keep_origins(*function));
     let text = |op: &OperationRef<'_, '_>| irc_mlir::to_text_of_valid(op) + "\n";
-    let tuned = tuned.len();
     Fused { program: program.iter().map(text).collect(), kernels, uses, tuned }
 }
 
@@ -446,14 +443,12 @@ pub fn library<'db>(
         return whole::library(&parsed(db, input), stage, target).map(Arc::new);
     }
     let objects = objects(db, input, config, place)?;
-    let library = link_library(objects.all())?;
-    let mut interface = objects.glue.interface.clone();
-    interface.requires = library.features.among(interface.requires);
+    let compiled = Compiled::link(objects.all(), objects.glue.interface.clone())?;
     let constants = match place {
         Place::Given => objects.constants,
         Place::Linked => vec![],
     };
-    Ok(Arc::new(Compiled { library: library.bytes, interface, constants }))
+    Ok(Arc::new(Compiled { constants, ..compiled }))
 }
 
 /// The stage whose output an input's module is, if it no longer has a graph.

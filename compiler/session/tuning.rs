@@ -6,23 +6,31 @@
 //!   "version": 1,
 //!   "processor": "znver4",
 //!   "kernels": {
-//!     "conv_add_relu_64x56x56_0123456789abcdef": {"algorithm": "product", "rows": 7, "depth": 512}
+//!     "irc_conv_add_relu_64x56x56_0123456789abcdef": {"algorithm": "product", "rows": 7, "depth": 512}
 //!   }
 //! }
 //! ```
 //!
-//! A kernel is named by its ops, the shape of its result and a hash of its text, so that the choices hold for every model
-//! with the same kernel.
-use crate::attributes::{Algorithm, Schedule};
-use irc_diag::{Diagnostic, Sink, Source};
-use irc_json::{At, Format, Node, Reader};
-use std::collections::BTreeMap;
+//! A kernel is named by its symbol in code of the default schedule, which profiles show: its ops, the shape of its result and
+//! a hash of its text and of the processor. So the choices hold for every model with the same kernel.
+use super::kernel;
+use crate::{
+    attributes::{Algorithm, Schedule},
+    codegen::{Backend, Target},
+};
+use irc_diag::{Diagnostic, Sink, Source, clip};
+use irc_json::{At, Format, Node, Object, Reader};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind of file, and the version of its form.
 const FORMAT_NAME: &str = "irc-tuning";
 const VERSION: i64 = 1;
 
 static FORMAT: Format = Format { file: "tuning file", ..Format::of("tuning") };
+
+/// The keys of a file, and of the choices of a kernel.
+const KEYS: [&str; 4] = ["format", "version", "processor", "kernels"];
+const CHOICES: [&str; 3] = ["algorithm", "rows", "depth"];
 
 /// Choices by kernel, measured on a processor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,6 +39,15 @@ pub struct Tuning {
     pub processor: String,
     /// The choices that are faster than those of the cost model.
     pub kernels: BTreeMap<String, Schedule>,
+}
+
+/// What a tuning chooses of a program's kernels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tuned {
+    /// The kernels of the tuning that the program has.
+    pub kernels: BTreeSet<String>,
+    /// Those for which an algorithm is chosen, but which are no convolutions.
+    pub without_algorithm: BTreeSet<String>,
 }
 
 impl Tuning {
@@ -42,7 +59,7 @@ impl Tuning {
         let mut sink = Sink::new();
         let tree = irc_json::parse(source, &FORMAT, &mut sink);
         let tuning = tree.and_then(|tree| {
-            let mut reader = Reader::new(&mut sink, &FORMAT, false);
+            let mut reader = Reader::new(&mut sink, &FORMAT, true);
             tuning(&mut reader, &tree)
         });
         match tuning.filter(|_| sink.error_count() == 0) {
@@ -75,24 +92,68 @@ impl Tuning {
         format!("{file:#}\n")
     }
 
-    /// The choices for a kernel with this name and text.
-    pub(crate) fn of(&self, name: &str, text: &str) -> Option<Schedule> {
+    /// Rejects the tuning for code of another processor.
+    pub fn check_processor(&self, target: &Target) -> Option<Diagnostic> {
+        let (measured, own) = (&self.processor, &target.cpu);
+        let message =
+            format!("the schedules were measured on {measured}, and this code is for {own}");
+        let found = Diagnostic::error("tuning-processor", message).path("$.processor");
+        let help = "irc tune measures on this machine; --target-cpu names another processor";
+        (measured != own).then(|| found.help(help))
+    }
+
+    /// Rejects choices that the kernels of a program do not have, and a tuning without any of its kernels. A note names the
+    /// number of kernels that the program does not have.
+    pub fn check(&self, tuned: &Tuned) -> Vec<Diagnostic> {
+        let (count, found) = (self.kernels.len(), tuned.kernels.len());
+        let message = match found {
+            0 => format!(
+                "the tuning is of another model: the program has none of its {count} kernels"
+            ),
+            _ => format!("the program has {found} of the {count} kernels"),
+        };
+        let help = "irc tune measures the program that returns a model's outputs, for the sizes that --shape states";
+        let mut diagnostics: Vec<Diagnostic> = vec![];
+        if found < count {
+            diagnostics.push(match found {
+                0 => Diagnostic::error("tuning-model", message).path("$.kernels").help(help),
+                _ => Diagnostic::note("tuning-model", message).path("$.kernels"),
+            });
+        }
+        diagnostics.extend(tuned.without_algorithm.iter().map(|kernel| {
+            let at = At::ROOT;
+            let (kernels, shown) = (at.key("kernels"), clip(kernel));
+            let at = kernels.key(kernel).key("algorithm").to_string();
+            Diagnostic::error(
+                "tuning",
+                format!("{shown} is no convolution, and has no choice of algorithms"),
+            )
+            .path(at)
+        }));
+        diagnostics
+    }
+
+    /// Adds locations in the file to diagnostics of these checks.
+    pub fn locate(source: &Source, diagnostics: &mut [Diagnostic]) {
+        irc_json::place(source.text(), &FORMAT, diagnostics);
+    }
+
+    /// The choices for the kernel with a text at the tensor level, and its name here.
+    pub(crate) fn of(&self, text: &str, target: &Target) -> Option<(String, Schedule)> {
         // Hashing the texts of all kernels takes time.
         if self.kernels.is_empty() {
             return None;
         }
-        self.kernels.get(&key(name, text)).copied()
+        // Schedules are measured in code of LLVM.
+        let key = kernel::symbol_of(text, &target.clone().with_backend(Backend::LLVM));
+        let schedule = *self.kernels.get(&key)?;
+        Some((key, schedule))
     }
-}
-
-/// The name of a kernel in a file.
-pub(crate) fn key(name: &str, text: &str) -> String {
-    let hash = blake3::hash(text.as_bytes()).to_hex();
-    format!("{name}_{}", &hash[..16])
 }
 
 fn tuning(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Tuning> {
     let object = r.object(tree, &At::ROOT)?;
+    expect_known(r, &object, &KEYS);
     let format = r.required(&object, "format")?;
     let at = object.at.key("format");
     if r.string(format, &at)? != FORMAT_NAME {
@@ -117,6 +178,7 @@ fn tuning(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Tuning> {
 
 fn schedule(r: &mut Reader<'_>, choices: &Node<'_>, at: &At<'_>) -> Option<Schedule> {
     let object = r.object(choices, at)?;
+    expect_known(r, &object, &CHOICES);
     let mut schedule = Schedule::default();
     if let Some(name) = object.get("algorithm") {
         let place = object.at.key("algorithm");
@@ -126,17 +188,31 @@ fn schedule(r: &mut Reader<'_>, choices: &Node<'_>, at: &At<'_>) -> Option<Sched
             return wrong(r, name, &place, format!("expected one of {names}"));
         }
     }
-    for (key, slot) in [("rows", &mut schedule.rows), ("depth", &mut schedule.depth)] {
+    let rows = ("rows", &mut schedule.rows, Schedule::MAX_ROWS);
+    for (key, slot, most) in [rows, ("depth", &mut schedule.depth, MAX_DEPTH)] {
         if let Some(value) = object.get(key) {
+            let expected = format!("a whole number from 1 to {most}");
             let place = object.at.key(key);
-            let number: i64 = r.integer(value, &place, "a number")?;
-            if number < 1 {
-                return wrong(r, value, &place, "expected at least 1".to_owned());
+            let number: i64 = r.integer(value, &place, &expected)?;
+            if !(1..=most).contains(&number) {
+                r.out_of_range(&expected, value, &place);
+                return None;
             }
             *slot = Some(number);
         }
     }
     Some(schedule)
+}
+
+/// The maximum depth of a block: more than that of any panel that fits in a cache.
+const MAX_DEPTH: i64 = 1 << 16;
+
+/// Reports the keys of an object that the format does not have.
+fn expect_known(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, known: &[&str]) {
+    for member in object.members.iter().filter(|member| !known.contains(&&*member.key)) {
+        let message = format!("unknown key `{}`", clip(&member.key));
+        r.unknown(member, object.at, known, ("tuning", message));
+    }
 }
 
 /// Reports a wrong value.

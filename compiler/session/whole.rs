@@ -7,9 +7,7 @@ use super::{
 };
 use crate::{
     attributes::{CONSTANTS, DESCRIPTION, ORIGIN, launcher},
-    codegen::{
-        CodegenError, GpuForm, Output, Target, compile, hide_inner, link_library, restrict_metadata,
-    },
+    codegen::{CodegenError, GpuForm, Output, Target, compile, hide_inner, restrict_metadata},
     diagnostics::in_text,
     import::Parsed,
     interface::Interface,
@@ -139,11 +137,9 @@ fn messages(main: &Module<'_>) -> BTreeMap<String, String> {
 /// A library of a module that is the output of a stage after the tensor level.
 pub fn library(parsed: &Parsed, stage: &str, target: &Target) -> Result<Compiled, QueryError> {
     let (object, interface) = compiled(parsed, stage, target, Output::Object)?;
-    let mut interface = interface.ok_or_else(no_interface)?;
+    let interface = interface.ok_or_else(no_interface)?;
     expect_constants(&interface)?;
-    let library = link_library([("irc_program".to_owned(), object.as_slice())])?;
-    interface.requires = library.features.among(interface.requires);
-    Ok(Compiled { library: library.bytes, interface, constants: vec![] })
+    Ok(Compiled::link([("irc_program".to_owned(), object.as_slice())], interface)?)
 }
 
 /// Code of a module that is the output of a stage after the tensor level.

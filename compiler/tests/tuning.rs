@@ -6,7 +6,8 @@ use irc::{
     attributes::{Algorithm, Schedule},
     session::tuning::Tuning,
 };
-use irc_tl::{Builder, Constant, Conv, Graph, Op, Type, Unary};
+use irc_tensor::{DType, Tensor};
+use irc_tl::{Builder, Constant, Conv, Dim, Graph, Op, Type, Unary};
 use std::sync::Arc;
 
 /// A convolution and a product of its result.
@@ -36,15 +37,16 @@ fn every_choice_gives_the_results_of_the_graph() {
     let (session, graph) = (Session::new(), graph());
     let model = session.import_graph(&graph);
     let tunables = model.tunables(Target::host()).unwrap();
-    assert_eq!(tunables.len(), 2);
+    assert_eq!(tunables.kernels.len(), 2);
+    assert!(tunables.open.is_empty());
     let default = model.library(Target::host()).unwrap();
     let inputs = [("x", f32s([1, 16, 20, 24], 7))];
     let expected = evaluate(&graph, &inputs);
     let mut differing = 0;
-    for kernel in &tunables {
+    for kernel in &tunables.kernels {
         for schedule in kernel.candidates() {
-            let options = with([(kernel.key.clone(), schedule)]);
-            assert_eq!(model.tuned(&options).unwrap(), 1);
+            let options = with([(kernel.symbol.clone(), schedule)]);
+            assert_eq!(model.tuned(&options).unwrap().kernels.len(), 1);
             let compiled = model.library_with(&options, Place::Given).unwrap();
             let given = inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone()));
             let found = compiled.runner().unwrap().run(given.collect()).unwrap();
@@ -56,20 +58,94 @@ fn every_choice_gives_the_results_of_the_graph() {
 }
 
 #[test]
-fn a_kernel_alone_is_the_kernel_of_the_program() {
+fn a_kernel_alone_has_the_code_of_the_program() {
     let session = Session::new();
-    for kernel in session.import_graph(&graph()).tunables(Target::host()).unwrap() {
-        let alone = session.import_graph(&kernel.graph);
-        let options = with([(kernel.key.clone(), Schedule::default())]);
-        assert_eq!(alone.tuned(&options).unwrap(), 1, "{}", kernel.key);
+    let model = session.import_graph(&graph());
+    let whole = model.library(Target::host()).unwrap();
+    for kernel in model.tunables(Target::host()).unwrap().kernels {
+        let alone = model.compile_tunable(&kernel, Schedule::default(), Target::host()).unwrap();
+        let symbol = kernel.symbol.as_bytes();
+        for library in [&whole.library, &alone.library] {
+            let has_symbol = library.windows(symbol.len()).any(|bytes| bytes == symbol);
+            assert!(has_symbol, "{}", kernel.symbol);
+        }
+        let mut runner = alone.runner().unwrap();
+        let inputs = runner.inputs().map(|port| {
+            let zeros = Tensor::zeros(port.tensor_type().unwrap()).unwrap();
+            (port.name.clone(), zeros)
+        });
+        let inputs = inputs.collect();
+        assert_eq!(runner.run(inputs).unwrap().len(), 1);
+    }
+}
+
+/// A product of bytes is prepared before it is fused: alone, its kernel must not be prepared again.
+#[test]
+fn kernels_of_a_quantised_model_can_be_measured() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::U8, [Dim::Known(4), Dim::Known(6)]));
+    let values: Vec<i8> = (0..18).map(|index| index * 3 - 20).collect();
+    let w = b.constant(Constant::of(&Tensor::from_values([6, 3], &values).unwrap()));
+    let sum = b.matmul(x, w).unwrap();
+    b.output("y", sum);
+    let session = Session::new();
+    let graph = b.finish();
+    let model = session.import_graph(&graph);
+    let tunables = model.tunables(Target::host()).unwrap();
+    assert_eq!(tunables.kernels.len(), 1);
+    let kernel = &tunables.kernels[0];
+    for schedule in kernel.candidates() {
+        model.compile_tunable(kernel, schedule, Target::host()).unwrap();
     }
 }
 
 #[test]
-fn a_kernel_of_another_program_is_not_met() {
+fn kernels_of_open_sizes_are_listed() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [Dim::symbol("N"), Dim::Known(64)]));
+    let w = b.constant(Constant::of(&f32s([64, 32], 2)));
+    let y = b.matmul(x, w).unwrap();
+    b.output("y", y);
     let session = Session::new();
-    let options = with([("irc_matmul_1x1_0".to_owned(), Schedule::default())]);
-    assert_eq!(session.import_graph(&graph()).tuned(&options).unwrap(), 0);
+    let graph = b.finish();
+    let tunables = session.import_graph(&graph).tunables(Target::host()).unwrap();
+    assert_eq!((tunables.kernels.len(), tunables.open.len()), (0, 1));
+}
+
+#[test]
+fn choices_that_a_program_does_not_have_are_errors_in_the_file() {
+    let session = Session::new();
+    let graph = graph();
+    let model = session.import_graph(&graph);
+    let found = |kernels: Vec<(String, Schedule)>| {
+        let options = with(kernels);
+        let text = options.tuning.to_json();
+        let mut found = options.tuning.check(&model.tuned(&options).unwrap());
+        Tuning::locate(&Source::new("tune.json", &text), &mut found);
+        assert!(found.iter().all(|one| !one.labels.is_empty()), "{found:?}");
+        let codes = found.iter().map(|one| (one.code, one.is_error()));
+        (codes.collect::<Vec<_>>(), found.into_iter().map(|one| one.message).collect::<String>())
+    };
+    let other = ("irc_matmul_1x1_0".to_owned(), Schedule::default());
+    let (codes, message) = found(vec![other.clone()]);
+    assert_eq!(codes, [("tuning-model", true)]);
+    assert!(message.contains("has none of its 1 kernels"), "{message}");
+    let tunables = model.tunables(Target::host()).unwrap().kernels;
+    let winograd = Schedule { algorithm: Some(Algorithm::Winograd), ..Schedule::default() };
+    for kernel in tunables {
+        let (codes, message) = found(vec![(kernel.symbol.clone(), winograd), other.clone()]);
+        match kernel.is_convolution {
+            true => assert_eq!(codes, [("tuning-model", false)]),
+            false => {
+                assert_eq!(codes, [("tuning-model", false), ("tuning", true)]);
+                assert!(message.contains("is no convolution"), "{message}");
+            }
+        }
+    }
+    let target = Target::from_name("x86-64-v2");
+    let tuning = with([other]).tuning;
+    assert!(tuning.check_processor(&Target::host()).is_none());
+    assert_eq!(tuning.check_processor(&target).unwrap().code, "tuning-processor");
 }
 
 #[test]
@@ -86,9 +162,12 @@ fn files_are_read_as_they_are_written() {
         (("\"version\": 1", "\"version\": 2"), "expected version 1"),
         (("irc-tuning", "other"), "expected \"irc-tuning\""),
         (("\"product\"", "\"fast\""), "expected one of direct, product, winograd"),
-        (("\"rows\": 7", "\"rows\": 0"), "expected at least 1"),
-        (("\"rows\": 7", "\"rows\": []"), "expected a number"),
-        (("\"processor\"", "\"cpu\""), "missing key `processor`"),
+        (("\"rows\": 7", "\"rows\": 0"), "expected a whole number from 1 to 14"),
+        (("\"rows\": 7", "\"rows\": 999"), "expected a whole number from 1 to 14"),
+        (("\"rows\": 7", "\"rows\": []"), "expected a whole number from 1 to 14"),
+        (("\"rows\": 7", "\"row\": 7"), "unknown key `row`"),
+        (("\"version\": 1", "\"version\": 1, \"date\": 2"), "unknown key `date`"),
+        ((",\n  \"processor\": \"znver4\"", ""), "missing key `processor`"),
         (("}\n", ""), ""),
     ] {
         let text = tuning.to_json().replace(change.0, change.1);

@@ -6,14 +6,14 @@ use crate::{
     gpu,
     input::{self, Content, Input},
     models, npu, output, plan, target,
+    tuning::TuningFile,
     values::Given,
 };
 use irc::{
-    Backend, CompileOptions, Model, Results, Session, Target,
+    Backend, CompileOptions, Results, Session, Target,
     codegen::Output,
     pipeline::{HOST_CPU, Pipeline},
     quantise::Scope,
-    session::tuning::Tuning,
 };
 use irc_cli::{CUDA, Codegen, CompileTo, Flags, Kind, Support};
 use std::path::Path;
@@ -119,9 +119,7 @@ fn write_model(
             target::gpu(arguments.arch.as_deref().unwrap_or(target::GPU)).map_err(Error::Usage)?;
         options.target = Target { form: gpu::form_of(arguments), ..target };
     }
-    if let Some(path) = &arguments.tuning {
-        options.tuning = tuning(path, &options.target.cpu)?.into();
-    }
+    let tuning = TuningFile::open(arguments.compile.tuning.as_deref(), &mut options)?;
     let mut import =
         models::program_options(&arguments.graphs, &arguments.compile, Results::Outputs)?;
     if input.content == Content::Graph {
@@ -186,9 +184,7 @@ fn write_model(
     }
     let model = models::open_quantised(console, &session, input, &import, &quantising)?;
     models::explain(console, &model, &options, arguments.compile.explain_fusion)?;
-    if let Some(path) = &arguments.tuning {
-        expect_tuned(console, path, &model, &options)?;
-    }
+    tuning.check(console, &model, &options)?;
     if kind == Kind::Tar {
         return archive::write(console, arguments, &model, &options);
     }
@@ -239,51 +235,6 @@ fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), Er
         }
     }
     output::write(&arguments.output, text.as_bytes(), output::Content::Text)
-}
-
-/// The tuning of a file, for code of a processor.
-fn tuning(path: &Path, processor: &str) -> Result<Tuning, Error> {
-    let name = path.display().to_string();
-    let source = input::source(&name, &input::read(&name)?);
-    let tuning = Tuning::from_json(&source).map_err(|mut found| {
-        found.iter_mut().for_each(|one| {
-            one.help.get_or_insert_with(|| "irc tune writes tuning files".to_owned());
-        });
-        Error::Diagnostics(source, found)
-    })?;
-    if tuning.processor != processor {
-        let problem = Error::problem(format!(
-            "{} was measured on {}, and this code is for {processor}",
-            path.display(),
-            tuning.processor
-        ));
-        return Err(
-            problem.help("irc tune measures on this machine; --target-cpu names another processor")
-        );
-    }
-    Ok(tuning)
-}
-
-/// Rejects a tuning of another model, and names the kernels of the tuning that the model lacks.
-fn expect_tuned(
-    console: &Console,
-    path: &Path,
-    model: &Model<'_>,
-    options: &CompileOptions,
-) -> Result<(), Error> {
-    let (found, count) = (model.tuned(options)?, options.tuning.kernels.len());
-    if count > 0 && found == 0 {
-        let problem = Error::problem(format!(
-            "{} is of another model: this one has none of its {count} kernels",
-            path.display()
-        ));
-        return Err(problem.help("irc tune measures the kernels of a model"));
-    }
-    if found < count {
-        let path = path.display();
-        console.note(&format!("{path} has {count} kernels, of which the model has {found}"));
-    }
-    Ok(())
 }
 
 const SUFFIXES: &str = ".so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json, .asm";
@@ -352,7 +303,7 @@ fn expect_one_generator(arguments: &CompileTo, kind: Kind) -> Result<(), Error> 
     }
     let of_host = [
         ("--target-cpu", arguments.compile.machine.target_cpu.is_some()),
-        ("--tuning", arguments.tuning.is_some()),
+        ("--tuning", arguments.compile.tuning.is_some()),
     ];
     if let Some((flag, _)) = of_host.iter().find(|(_, given)| *given && is_kernel) {
         return Err(Error::Usage(format!("{flag} has no effect with --backend {CUDA}")));

@@ -98,34 +98,46 @@ impl Console {
     /// Shows a step of work until the result is dropped.
     pub fn step(&self, what: &str) -> Step {
         match self.progress {
-            Progress::None => Step(None),
+            Progress::None => Step { bar: None, plain: None },
             Progress::Plain => {
                 put(&format!("{}: {what}\n", self.tool));
-                Step(None)
+                Step { bar: None, plain: Some(self.tool) }
             }
             Progress::Auto => {
                 let bar = indicatif::ProgressBar::new_spinner().with_message(what.to_owned());
                 bar.enable_steady_tick(Duration::from_millis(200));
-                Step(Some(bar))
+                Step { bar: Some(bar), plain: None }
             }
         }
     }
 }
 
 /// A step of work, shown until it is dropped.
-pub struct Step(Option<indicatif::ProgressBar>);
+pub struct Step {
+    bar: Option<indicatif::ProgressBar>,
+    /// The tool, if each step is a line.
+    plain: Option<&'static str>,
+}
 
 impl Step {
     /// Shows what is being done.
     pub fn say(&self, what: &str) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.bar {
             bar.set_message(what.to_owned());
+        }
+    }
+
+    /// Shows the next part of the step, on a line of its own where each step has one.
+    pub fn next(&self, what: &str) {
+        self.say(what);
+        if let Some(tool) = self.plain {
+            put(&format!("{tool}: {what}\n"));
         }
     }
 
     /// Shows which kernel is being compiled.
     pub fn kernels(&self) -> impl Fn(KernelProgress<'_>) + Send + Sync + 'static {
-        let bar = self.0.clone();
+        let bar = self.bar.clone();
         move |kernel| {
             let Some(bar) = &bar else { return };
             let KernelProgress { name, number, count } = kernel;
@@ -135,7 +147,7 @@ impl Step {
 
     /// Shows how far a search has come, and the best value of its objective.
     pub fn search(&self) -> impl Fn(irc::npu_schedule::Progress) + Send + Sync + 'static {
-        let bar = self.0.clone();
+        let bar = self.bar.clone();
         move |progress| {
             let Some(bar) = &bar else { return };
             let irc::npu_schedule::Progress { evaluations, budget, best } = progress;
@@ -147,7 +159,7 @@ impl Step {
 
 impl Drop for Step {
     fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }

@@ -29,6 +29,7 @@ mod translate;
 mod translate_common_ir;
 mod transport;
 mod tune;
+mod tuning;
 mod values;
 mod world;
 

@@ -7,6 +7,7 @@ use crate::{
     input::{self, Content, Input},
     models, npu, output, run_plans, target, threads,
     transport::Transport,
+    tuning::TuningFile,
     values::{self, Buffers, Given, Missing},
     world,
 };
@@ -142,6 +143,12 @@ fn expect_of_engine(
             "--arch has no effect on {what} without --backend {EMULATOR} or {CUDA}"
         )));
     }
+    if arguments.compile.tuning.is_some() && (engine.is_some() || arguments.engine() == REFERENCE) {
+        return Err(Error::Usage(format!(
+            "--tuning has no effect with --backend {}: its schedules are of processors",
+            arguments.engine()
+        )));
+    }
     if arguments.max_instructions.is_some() && !is_emulated {
         return Err(Error::Usage(format!(
             "--max-instructions has no effect on {what} without --backend {EMULATOR}"
@@ -260,7 +267,9 @@ fn run_model(
     if model.is_quantised() {
         values::note_nan(console, &given);
     }
-    let compile = compile::options(&arguments.compile, target::backend(arguments.engine()))?;
+    let mut compile = compile::options(&arguments.compile, target::backend(arguments.engine()))?;
+    let tuning = TuningFile::open(arguments.compile.tuning.as_deref(), &mut compile)?;
+    tuning.check(console, &model, &compile)?;
     models::explain(console, &model, &compile, arguments.compile.explain_fusion)?;
     let found = evaluate(console, arguments, &model, &compile, given)?;
     if let Some(expected) = expected {

@@ -20,6 +20,7 @@ use super::{
     split::{self, Extent, Units},
     windows::Windows,
 };
+use crate::attributes::Schedule;
 use crate::kernel::{
     column_tail::{MAX_COLUMNS, MAX_STEPS},
     emit::{Buffer, Emit, Lanes},
@@ -136,7 +137,7 @@ fn turns_bytes(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>, lanes: i64) 
 
 /// Rows of a tile with 32 registers of 64 bytes, and of one that is transposed before it is stored.
 const TILE_ROWS: i64 = 8;
-const TURNED_ROWS: i64 = 14;
+const TURNED_ROWS: i64 = Schedule::MAX_ROWS;
 
 /// The maximum number of positions that are rows although they would fill vectors: those of one channel are so close to those
 /// of the next that they arrive in time.

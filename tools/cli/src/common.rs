@@ -159,6 +159,9 @@ pub struct Compile {
     /// Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all]
     #[arg(long, value_name = "WHICH")]
     pub results: Option<String>,
+    /// File of irc tune with schedules of kernels, measured on the processor of the code
+    #[arg(long, value_name = "TUNE.json")]
+    pub tuning: Option<PathBuf>,
     /// Explain on standard error which ops were fused, and why no others
     #[arg(
         long,

@@ -146,6 +146,14 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--results"]).to(CODE).of(GRAPHS),
     flags(&["compile"], &["--results"]).to(&[".json"]).of(&[CommonIr, Layers]),
     // irc run and irc bench.
+    flags(&["run", "bench"], &["--tuning"]).of(GRAPHS).why(&[
+        (Plan, "the tasks of a plan state their schedules"),
+        (Mlir, "a module has no default schedules to replace"),
+        (Program, DONE),
+        (Library, DONE),
+        (Archive, DONE),
+        (Ptx, DONE),
+    ]),
     flags(&["run"], &["--target-cpu"]).of(COMPILED).why(&[
         (Program, DONE),
         (Library, DONE),

@@ -40,7 +40,7 @@ pub enum Command {
     Check(Check),
     /// Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline
     Bench(Bench),
-    /// Measure schedules of a model's kernels, for irc compile --tuning
+    /// Measure schedules of a model's kernels, for --tuning
     Tune(Tune),
     /// Simulate an NPU schedule: cycles, traces, results
     Simulate(Simulate),
@@ -122,9 +122,6 @@ pub struct CompileTo {
     /// Store inputs and outputs in a .tar for irc run --self-test
     #[arg(long)]
     pub with_test_vectors: bool,
-    /// File of irc tune with schedules of kernels, measured on the processor of the code
-    #[arg(long, value_name = "TUNE.json")]
-    pub tuning: Option<PathBuf>,
     /// Name of the model in a .tar [default: default]
     #[arg(long, value_name = "NAME")]
     pub model_name: Option<String>,
@@ -386,6 +383,9 @@ pub struct Bench {
     /// Print the time of each kernel
     #[arg(long)]
     pub profile: bool,
+    /// File of irc tune with schedules of kernels, measured on the processor of the code
+    #[arg(long, value_name = "TUNE.json")]
+    pub tuning: Option<PathBuf>,
     /// Peak arithmetic throughput in GFLOP/s; skips its measurement
     #[arg(long, value_name = "X", value_parser = positive)]
     pub peak_gflops: Option<f64>,
@@ -411,10 +411,13 @@ pub struct Bench {
 #[command(after_help = format!(
     "Compiles every matrix product and convolution of the model alone with several schedules, measures them\n\
      on random values, and writes those that are at least 3 % faster than the one that the cost model\n\
-     chooses. Results may differ in the last bits, as sums are added in another order.\n\n\
+     chooses. Results may differ in the last bits, as sums are added in another order. Kernels of open\n\
+     sizes cannot be tuned: --shape states the sizes, of irc tune and where the file is used.\n\n\
      Examples:\n  \
      irc tune model.onnx -o tune.json\n  \
-     irc compile model.onnx -o model.so --tuning tune.json\n\n{EXIT_CODES}"
+     irc compile model.onnx -o model.so --tuning tune.json\n  \
+     irc bench model.onnx --tuning tune.json\n  \
+     irc tune model.onnx -o tune64.json --shape N=64      for code of irc compile --shape N=64\n\n{EXIT_CODES}"
 ))]
 pub struct Tune {
     /// Model; - for standard input

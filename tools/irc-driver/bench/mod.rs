@@ -13,6 +13,7 @@ use crate::{
     gpu::{Engine, Program},
     input::{self, Content, Input},
     models, output, target as processor, threads,
+    tuning::TuningFile,
     values::{Buffers, Given, Missing},
     world::{Preparation, World},
 };
@@ -57,6 +58,12 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
         return Err(Error::Usage(format!(
             "--arch has no effect on {} without --backend {EMULATOR} or {CUDA}",
             input.content.words()
+        )));
+    }
+    if is_kernel && arguments.tuning.is_some() {
+        let backend = &arguments.backend;
+        return Err(Error::Usage(format!(
+            "--tuning has no effect with --backend {backend}: its schedules are of processors"
         )));
     }
     if is_kernel && arguments.profile {
@@ -152,6 +159,10 @@ fn model(
     }
     let session = Session::new();
     let model = models::open(console, &session, input, &options)?;
+    let mut compile = compile.clone();
+    let tuning = TuningFile::open(arguments.tuning.as_deref(), &mut compile)?;
+    tuning.check(console, &model, &compile)?;
+    let compile = &compile;
     if let Some(inputs) = inputs {
         given = inputs.read_for(&model.interface()?)?;
     }
