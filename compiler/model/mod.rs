@@ -19,7 +19,7 @@ use crate::{
     interface::port_of,
     pipeline::NVPTX,
     session::{
-        Error, Input, Place, QueryError, queries,
+        Error, Input, KernelWork, Place, QueryError, queries,
         tunable::{Tunable, Tunables},
         tuning::Tuned,
     },
@@ -432,6 +432,18 @@ impl<'s> Model<'s> {
     /// Errors in the file.
     pub fn tuned(&self, options: impl Into<CompileOptions>) -> Result<Tuned, Error> {
         self.session.tuned(self.input, &options.into())
+    }
+
+    /// The work of the model's kernels, by symbol, in a run with these values of its symbols.
+    ///
+    /// # Errors
+    /// Errors in the file.
+    pub fn kernel_work(
+        &self,
+        options: impl Into<CompileOptions>,
+        symbols: &dyn Fn(&str) -> Option<i64>,
+    ) -> Result<BTreeMap<String, KernelWork>, Error> {
+        self.session.kernel_work(self.input, &options.into(), symbols)
     }
 
     /// Compiles and loads the model.

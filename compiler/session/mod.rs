@@ -33,7 +33,9 @@ use irc_common_format::{FileSystem, Files};
 use irc_diag::{Diagnostic, Source};
 use irc_runtime::{RunError, Runner};
 use irc_tl::{Constant, Graph};
+pub use profile::KernelWork;
 use queries::{Config, Fused, KernelKey};
+use std::collections::BTreeMap;
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -298,6 +300,16 @@ impl Session {
     /// What the tuning in the options chooses of an input's kernels.
     pub(crate) fn tuned(&self, input: Input, options: &CompileOptions) -> Result<Tuned, Error> {
         self.fused(input, options).map(|fused| fused.tuned.clone())
+    }
+
+    /// The work of the kernels of an input in a run with these values of its symbols.
+    pub(crate) fn kernel_work(
+        &self,
+        input: Input,
+        options: &CompileOptions,
+        symbols: &dyn Fn(&str) -> Option<i64>,
+    ) -> Result<BTreeMap<String, KernelWork>, Error> {
+        self.fused(input, options).map(|fused| profile::work(&fused, symbols))
     }
 
     fn fused(&self, input: Input, options: &CompileOptions) -> Result<Arc<Fused>, Error> {

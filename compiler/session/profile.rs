@@ -1,10 +1,14 @@
 //! What profiles say of kernels: names that describe them, the nodes they compute, and their work.
 
-use super::error::QueryError;
-use crate::codegen::{SymbolScope, data_object};
+use super::{error::QueryError, kernel, queries::Fused};
+use crate::{
+    attributes::SIZES,
+    codegen::{SymbolScope, data_object},
+    machine::in_context,
+};
 use irc_dialects::tl;
 use irc_mlir::{OperationLike, OperationRef, ValueLike, read};
-use irc_tl::{Family, TensorType, Type};
+use irc_tl::{Dim, Family};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -36,8 +40,8 @@ impl KernelUse {
         let ops = read::body_ops(kernel);
         let mut operations = Some(0_u64);
         for op in &ops {
-            operations =
-                operations.zip(operations_of(*op)).map(|(sum, own)| sum.saturating_add(own));
+            let own = operations_of(*op, &|_| None);
+            operations = operations.zip(own).map(|(sum, own)| sum.saturating_add(own));
             let Some(node) = irc_mlir::origin(op.location()) else { continue };
             if self.nodes.len() < MAX_NODES && !self.nodes.contains(&node) {
                 self.nodes.push(node);
@@ -49,24 +53,73 @@ impl KernelUse {
     /// Adds a launch.
     pub fn add_launch(&mut self, launch: OperationRef<'_, '_>) {
         self.launches += 1;
-        let operands = launch.operands().map(|value| value.r#type());
-        let types = operands.chain(launch.results().map(|value| value.r#type()));
-        let sizes = types.map(|ty| {
-            let bytes = tl::type_of(ty).ok()?.known()?.byte_size().ok()?;
-            Some(bytes as u64)
-        });
-        self.bytes = sizes.sum();
+        self.bytes = bytes_of(launch, &|_| None);
     }
 }
 
-/// Number of floating-point operations of an op, if its sizes are known.
-fn operations_of(op: OperationRef<'_, '_>) -> Option<u64> {
+/// The value of a symbol, if it is known.
+type Symbols<'s> = &'s dyn Fn(&str) -> Option<i64>;
+
+/// Size of the operands and results of a launch in bytes, with these values of the symbols.
+fn bytes_of(launch: OperationRef<'_, '_>, symbols: Symbols<'_>) -> Option<u64> {
+    let operands = launch.operands().map(|value| value.r#type());
+    let types = operands.chain(launch.results().map(|value| value.r#type()));
+    let sizes = types.map(|ty| {
+        let bytes = tl::type_of(ty).ok()?.eval(symbols)?.byte_size().ok()?;
+        Some(bytes as u64)
+    });
+    sizes.sum()
+}
+
+/// Number of floating-point operations of an op, with these values of the symbols.
+fn operations_of(op: OperationRef<'_, '_>, symbols: Symbols<'_>) -> Option<u64> {
     if !read::op_name(&op).starts_with("tl.") {
         return Some(0);
     }
     let types = tl::symbolic_operand_types(op).ok()?;
-    let types: Vec<TensorType> = types.iter().map(Type::known).collect::<Option<_>>()?;
-    tl::op_of(op).ok()?.flops(&types).ok()
+    tl::op_of(op).ok()?.flops_at(&types, symbols)
+}
+
+/// The work of a kernel in a run of its program: of all its launches. Those in loops count once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelWork {
+    /// Number of floating-point operations, if known.
+    pub operations: Option<u64>,
+    /// Size of operands and results in bytes, if known.
+    pub bytes: Option<u64>,
+}
+
+/// The work of the kernels of a program by symbol, with these values of the program's symbols.
+pub(crate) fn work(fused: &Fused, symbols: Symbols<'_>) -> BTreeMap<String, KernelWork> {
+    let zero = KernelWork { operations: Some(0), bytes: Some(0) };
+    let found = in_context(|context| {
+        let text = fused.kernels.iter().map(|(symbol, text)| (&**symbol, &**text));
+        let module = kernel::module_of(context, text)?;
+        let kernels = kernel::functions(module.as_operation());
+        let program = irc_mlir::parse_module(context, &fused.program)?;
+        let mut found: BTreeMap<String, KernelWork> = BTreeMap::new();
+        let is_launch = |op: OperationRef<'_, '_>| read::op_name(&op) == tl::LAUNCH;
+        for launch in irc_mlir::walk_collect(program.as_operation(), is_launch) {
+            let Some(callee) = read::symbol(&launch, "callee") else { continue };
+            let Some(kernel) = kernels.get(&callee) else { continue };
+            let sizes: Vec<Option<i64>> = SIZES
+                .read(&launch)
+                .unwrap_or_default()
+                .iter()
+                .map(|size| size.parse::<Dim>().ok()?.eval(symbols))
+                .collect();
+            // The symbol `d<n>` of a kernel is the n-th size that it is passed.
+            let own = |name: &str| *sizes.get(name.strip_prefix('d')?.parse::<usize>().ok()?)?;
+            let ops = read::body_ops(*kernel).into_iter();
+            let operations: Option<u64> = ops.map(|op| operations_of(op, &own)).sum();
+            let work = found.entry(callee).or_insert(zero);
+            work.operations = work.operations.zip(operations).map(|(sum, own)| sum + own);
+            let bytes = bytes_of(launch, symbols);
+            work.bytes = work.bytes.zip(bytes).map(|(sum, own)| sum + own);
+        }
+        Some(found)
+    });
+    found.unwrap_or_default()
 }
 
 /// The name of a kernel: its ops, and the extents of its last result, as `irc_matmul_add_128x768`.

@@ -346,7 +346,8 @@ pub struct Check {
      the percentage of the roofline are printed for models only.\n\n\
      --profile samples which function runs, twice in a millisecond, and prints the share of each kernel,\n\
      its time in a run, the rates of its launches, its percentage of the roofline, and the nodes that it\n\
-     computes. Tools such as perf show the same names.\n\n\
+     computes. Shares are of the time of all threads. The peak is of f32 in vectors of the processor that\n\
+     the code is for, so kernels of bytes may exceed 100 %. Tools such as perf show the same names.\n\n\
      Examples:\n  \
      irc bench ffn.model.json\n  \
      irc bench ffn.so --profile\n  \

@@ -18,7 +18,8 @@ use crate::{
     world::{Preparation, World},
 };
 use irc::{
-    CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tensor, codegen::Output,
+    CompileOptions, ImportOptions, Interface, Port, Runner, Session, Target, Tensor,
+    codegen::Output, session::KernelWork,
 };
 use irc_cli::{Bench, CUDA, EMULATOR, Flags, GENERATORS};
 use irc_tl::{Dim, Graph};
@@ -96,6 +97,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
                 latency: measure_world(console, &world, arguments)?,
                 device: None,
                 profile: None,
+                processor: None,
             }
         }
         Content::Library => {
@@ -112,12 +114,19 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
         Content::Archive => measure_archive(console, &input, arguments)?,
         _ => measure(console, model(console, arguments, &input, &target.into())?, arguments)?,
     };
+    // The peak of code that was compiled before is that of its own instructions.
+    let is_compiled = matches!(input.content, Content::Library | Content::Archive);
+    let processor = measured.processor.clone().filter(|_| is_compiled).unwrap_or(processor);
     let step = console.step("measuring the roofline");
     let peaks = || -> Result<_, Error> {
         Ok(roofline::Roofline {
             gflops: match arguments.peak_gflops {
                 Some(given) => given,
                 None => roofline::measure_gflops(&processor)? * cores(arguments.threads) as f64,
+            },
+            vector_bytes: match arguments.peak_gflops {
+                Some(_) => None,
+                None => Some(processor.vector_bytes()),
             },
             bandwidth: match arguments.peak_bandwidth {
                 Some(given) => given,
@@ -127,7 +136,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
     };
     let roofline = if is_kernel { None } else { Some(peaks()?) };
     drop(step);
-    let Measured { latency, device, flops, traffic, inputs, profile } = measured;
+    let Measured { latency, device, flops, traffic, inputs, profile, .. } = measured;
     let threads = arguments.threads;
     let report = Report { latency, device, flops, traffic, roofline, threads, inputs, profile };
     output::print(&if arguments.json { report.json() } else { report.text() })
@@ -183,8 +192,14 @@ fn model(
         None => Missing::of(runner.interface(), Some(arguments.seed)),
     };
     missing.complete(console, &mut inputs, &ports)?;
-    let flops = imported.and_then(|imported| flops(&imported.graph, &inputs));
-    Ok(Prepared { flops, _file: file, ..Prepared::of(runner, inputs)? })
+    let sizes = imported.as_ref().map(|imported| sizes(&imported.graph, &inputs));
+    let size = |name: &str| sizes.as_ref()?.get(&Dim::symbol(name)).copied();
+    let flops = imported.as_ref().and_then(|imported| imported.graph.flops(&size));
+    let work = match arguments.profile && imported.is_some() {
+        true => model.kernel_work(compile, &size)?,
+        false => BTreeMap::new(),
+    };
+    Ok(Prepared { flops, work, _file: file, ..Prepared::of(runner, inputs)? })
 }
 
 /// The number of cores that so many threads run on.
@@ -233,14 +248,14 @@ fn expect_sizes(ports: &[Port], given: &Buffers, takes_shapes: bool) -> Result<(
     Err(Error::Usage(format!("inputs have dynamic sizes: {types}; specify them with {flags}")))
 }
 
-/// Number of floating-point operations of a run on inputs, if known.
-fn flops(graph: &Graph, inputs: &Buffers) -> Option<u64> {
+/// The values of open sizes that inputs have.
+fn sizes(graph: &Graph, inputs: &Buffers) -> BTreeMap<Dim, i64> {
     let mut sizes: BTreeMap<Dim, i64> = BTreeMap::new();
     for (name, value) in &graph.inputs {
         let extents = inputs.get(name).map(Tensor::shape).unwrap_or_default().iter().copied();
         sizes.extend(graph.ty(*value).dims.iter().cloned().zip(extents));
     }
-    graph.flops(&|name| sizes.get(&Dim::symbol(name)).copied())
+    sizes
 }
 
 /// The properties of a measured program.
@@ -256,6 +271,19 @@ struct Measured {
     inputs: Vec<String>,
     /// The time of each kernel, if it is wanted.
     profile: Option<Profile>,
+    /// The processor whose instructions the code has, if it is less than this one.
+    processor: Option<Target>,
+}
+
+/// The level of processors of code that does not use all vectors of this one.
+fn code_for(interface: &Interface) -> Option<Target> {
+    let requires =
+        |prefix: &str| interface.requires.iter().any(|feature| feature.starts_with(prefix));
+    match () {
+        () if requires("avx512") => None,
+        () if requires("avx") => Some(Target::from_name("x86-64-v3")),
+        () => Some(Target::from_name("x86-64")),
+    }
 }
 
 fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Result<Measured, Error> {
@@ -268,7 +296,8 @@ fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Resul
     let (latency, profile) = repeated(arguments, || context.run())?;
     let inputs = given.iter().map(|(name, tensor)| format!("{name} {}", tensor.ty()));
     let traffic = traffic(loaded.interface());
-    Ok(Measured { latency, device: None, flops: None, traffic, inputs: inputs.collect(), profile })
+    let (inputs, processor) = (inputs.collect(), code_for(loaded.interface()));
+    Ok(Measured { latency, device: None, flops: None, traffic, inputs, profile, processor })
 }
 
 /// A compiled model with its inputs, ready to run.
@@ -278,6 +307,8 @@ pub struct Prepared {
     outputs: Vec<Tensor>,
     /// Number of floating-point operations of a run, if known.
     pub flops: Option<u64>,
+    /// The work of its kernels in a run, by symbol; without those that a library describes.
+    work: BTreeMap<String, KernelWork>,
     /// Size of all inputs, constants and outputs in bytes.
     traffic: u64,
     /// The folder of the library's file.
@@ -300,7 +331,8 @@ impl Prepared {
         let inputs = runner.inputs().filter_map(|port| inputs.remove(&port.name)).collect();
         let ports = runner.interface().outputs.iter();
         let outputs: Vec<Tensor> = ports.filter_map(|port| found.remove(&port.name)).collect();
-        let mut prepared = Self { runner, inputs, outputs, flops: None, traffic: 0, _file: None };
+        let (work, _file) = (BTreeMap::new(), None);
+        let mut prepared = Self { runner, inputs, outputs, flops: None, work, traffic: 0, _file };
         prepared.traffic = prepared.bytes();
         Ok(prepared)
     }
@@ -344,8 +376,10 @@ fn measure(
     // Runs that warmed up come first.
     let device = times.split_off(times.len().saturating_sub(latency.runs()));
     let device = (!device.is_empty()).then(|| Latency::of(device));
-    let Prepared { flops, traffic, .. } = prepared;
-    Ok(Measured { latency, device, flops, traffic, inputs: prepared.described(), profile })
+    let (inputs, processor) = (prepared.described(), code_for(prepared.runner.interface()));
+    let Prepared { flops, traffic, work, .. } = prepared;
+    let profile = profile.map(|profile| profile.with_work(&work));
+    Ok(Measured { latency, device, flops, traffic, inputs, profile, processor })
 }
 
 /// Runs a program repeatedly, and profiles it if that is wanted.

@@ -53,15 +53,19 @@ impl Report {
             }
             return text + "\n";
         };
-        let Roofline { gflops, bandwidth } = roofline;
+        let Roofline { gflops, bandwidth, vector_bytes } = roofline;
+        let kind = match vector_bytes {
+            Some(bytes) => format!("f32 in vectors of {} bits", 8 * bytes),
+            None => "as given".to_owned(),
+        };
         let peak = match super::cores(self.threads) {
-            1 => format!("peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core"),
-            cores => {
-                format!("peak {gflops:.1} GFLOP/s on {cores} cores, {bandwidth:.1} GB/s on one")
-            }
+            1 => format!("peak {gflops:.1} GFLOP/s ({kind}), {bandwidth:.1} GB/s on one core"),
+            cores => format!(
+                "peak {gflops:.1} GFLOP/s ({kind}) on {cores} cores, {bandwidth:.1} GB/s on one"
+            ),
         };
         text += &match self.share() {
-            Some(share) => format!("roofline {:.1} %  ({peak})\n", share * 100.0),
+            Some(share) => format!("roofline {:.1} %  {peak}\n", share * 100.0),
             None => format!("{UNKNOWN}\n{peak}\n"),
         };
         let profile = self.profile.as_ref();
@@ -86,6 +90,7 @@ impl Report {
             "bytes": self.traffic,
             "gbytes_per_second": self.bandwidth(),
             "peak_gflops": self.roofline.as_ref().map(|peak| peak.gflops),
+            "peak_vector_bits": self.roofline.as_ref().and_then(|peak| Some(8 * peak.vector_bytes?)),
             "peak_gbytes_per_second": self.roofline.as_ref().map(|peak| peak.bandwidth),
             "roofline_share": self.share(),
             "roofline_note": self.share().is_none().then_some(UNKNOWN),

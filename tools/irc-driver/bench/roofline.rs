@@ -15,6 +15,8 @@ use std::{fmt::Write, time::Instant};
 /// Peak rates of one core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roofline {
+    /// Size of the vectors that it was measured with; `None` if it is given.
+    pub vector_bytes: Option<u32>,
     /// Arithmetic, in 10^9 single-precision operations per second.
     pub gflops: f64,
     /// Memory traffic, read and written, in 10^9 bytes per second.
@@ -154,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_larger_of_the_two_times_counts() {
-        let roofline = Roofline { gflops: 100.0, bandwidth: 10.0 };
+        let roofline = Roofline { vector_bytes: None, gflops: 100.0, bandwidth: 10.0 };
         assert_eq!(roofline.least_seconds(200_000_000_000, 1), 2.0);
         assert_eq!(roofline.least_seconds(1, 30_000_000_000), 3.0);
     }

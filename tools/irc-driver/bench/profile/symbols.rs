@@ -13,9 +13,6 @@ use std::{
 /// The symbol of the description of a library's kernels.
 const KERNELS: &str = "irc_kernels";
 
-/// The suffixes of the functions that run parts of a kernel, after its symbol.
-const PARTS: [&str; 3] = ["_part", "_body", "_parallel"];
-
 /// What a library says of a kernel.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct Described {
@@ -109,17 +106,43 @@ fn read(path: &Path) -> Option<(ByAddress, Vec<Described>)> {
     }
     let kernels: BTreeSet<&str> = described.iter().map(|kernel| &*kernel.symbol).collect();
     for (_, name) in functions.values_mut() {
-        // A kernel whose work is divided consists of several functions.
-        let kernel = PARTS.iter().filter_map(|part| name.strip_suffix(part));
-        if let Some(kernel) = { kernel }.find(|kernel| kernels.contains(kernel)) {
+        if let Some(kernel) = kernel_of(name, &kernels) {
             *name = kernel.to_owned();
+        } else if name == "syscall" {
+            *name = WAITING.to_owned();
         }
     }
     Some((functions, described))
+}
+
+/// The name of the function of the C library in which threads wait, and call the system otherwise.
+const WAITING: &str = "syscall (a thread waits)";
+
+/// The kernel that a function computes a part of: one whose work is divided consists of several functions, named by it and
+/// the parts, as `KERNEL_rows_part`.
+fn kernel_of<'n>(name: &'n str, kernels: &BTreeSet<&str>) -> Option<&'n str> {
+    let ends = name.rmatch_indices('_').map(|(end, _)| end);
+    let mut prefixes = std::iter::once(name.len()).chain(ends).map(|end| &name[..end]);
+    prefixes.find(|prefix| kernels.contains(prefix))
 }
 
 fn descriptions<'d>(file: &File<'d>, symbol: &impl ObjectSymbol<'d>) -> Option<Vec<Described>> {
     let section = file.section_by_index(symbol.section_index()?).ok()?;
     let bytes = section.data_range(symbol.address(), symbol.size()).ok()??;
     serde_json::from_slice(bytes.strip_suffix(&[0])?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_parts_are_their_kernel() {
+        let kernels = BTreeSet::from(["irc_matmul_nx512_cd94", "irc_matmul"]);
+        let of = |name| kernel_of(name, &kernels);
+        assert_eq!(of("irc_matmul_nx512_cd94"), Some("irc_matmul_nx512_cd94"));
+        assert_eq!(of("irc_matmul_nx512_cd94_rows_part"), Some("irc_matmul_nx512_cd94"));
+        assert_eq!(of("irc_matmul_parallel"), Some("irc_matmul"));
+        assert_eq!(of("memcpy"), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! The number of operations of a graph.
 
 use super::{Graph, NodeKind};
-use crate::{Algorithm, Op, TensorType};
+use crate::{Algorithm, Op, TensorType, Type};
 
 impl Graph {
     /// Floating-point operations of one run with these values of the symbols, counted as in
@@ -13,16 +13,8 @@ impl Graph {
             let own = match &node.kind {
                 NodeKind::Constant(_) | NodeKind::Host(_) | NodeKind::After => 0,
                 NodeKind::Op(op) => {
-                    let types = node.operands.iter().map(|value| self.ty(*value).eval(symbol));
-                    let types: Option<Vec<TensorType>> = types.collect();
-                    let bound = match op {
-                        Op::Compute(compute) => {
-                            let known = |name: &str| symbol(name).map(Into::into);
-                            Op::Compute(compute.substitute(&known).into())
-                        }
-                        op => op.clone(),
-                    };
-                    bound.flops(&types?).ok()?
+                    let types = node.operands.iter().map(|value| self.ty(*value));
+                    op.flops_at(types, symbol)?
                 }
                 NodeKind::Call { body, .. } => body.flops(symbol)?,
                 NodeKind::Algorithm(Algorithm::Scan { .. }) => {
@@ -36,6 +28,26 @@ impl Graph {
             total = total.saturating_add(own);
         }
         Some(total)
+    }
+}
+
+impl Op {
+    /// As [`Op::flops`], with these values of the symbols. `None` if a size is unknown.
+    pub fn flops_at<'t>(
+        &self,
+        operands: impl IntoIterator<Item = &'t Type>,
+        symbol: &dyn Fn(&str) -> Option<i64>,
+    ) -> Option<u64> {
+        let types = operands.into_iter().map(|ty| ty.eval(symbol));
+        let types: Vec<TensorType> = types.collect::<Option<_>>()?;
+        let known = match self {
+            Self::Compute(compute) => {
+                let known = |name: &str| symbol(name).map(Into::into);
+                Self::Compute(compute.substitute(&known).into())
+            }
+            op => op.clone(),
+        };
+        known.flops(&types).ok()
     }
 }
 
