@@ -45,8 +45,8 @@ pub struct KernelInfo {
     pub workspace_bytes: Option<u64>,
     /// How its work is divided among threads, if it is: then it has a [`launcher`].
     pub phases: Option<Phases>,
-    /// Whether it adds products in scalar loops, several times more slowly than in vectors.
-    pub is_scalar: bool,
+    /// Why it adds products in scalar loops, several times more slowly than in vectors, if it does.
+    pub scalar: Option<String>,
     /// Choices of its schedule.
     pub schedule: Schedule,
     /// Arguments that it takes packed.

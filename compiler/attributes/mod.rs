@@ -164,7 +164,7 @@ impl AttributeValue for KernelInfo {
             parameters: vec![],
             symbols: fields.texts("symbols")?,
             workspace_bytes: fields.number("workspace_bytes").map(i64::cast_unsigned),
-            is_scalar: fields.has("scalar"),
+            scalar: fields.text("scalar"),
             phases: phases_of(&fields)?,
             schedule: schedule_of(&fields)?,
             packed: packed.collect::<Option<_>>()?,
@@ -257,7 +257,7 @@ pub fn kernel_text(kernel: &KernelInfo) -> String {
         .list("constants", &kernel.constants)
         .list("small", &kernel.small)
         .flag("keeps", kernel.keeps)
-        .flag("scalar", kernel.is_scalar)
+        .maybe("scalar", kernel.scalar.as_deref().map(quoted))
         .maybe("entry", kernel.entry.as_deref().map(quoted))
         .maybe("rows", kernel.rows.map(|rows| rows.to_string()))
         .maybe("columns", kernel.columns.map(|columns| columns.to_string()))
@@ -504,7 +504,7 @@ mod tests {
                 constants: vec![1, 2],
                 small: vec![2],
                 keeps: true,
-                is_scalar: true,
+                scalar: Some("elements of f64".to_owned()),
                 entry: Some("e".to_owned()),
                 rows: Some(251),
                 columns: Some(1008),

@@ -19,7 +19,7 @@ use super::{
 use irc_tl::{Family, TensorType};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, SubAssign};
 
 /// The cost of a launch, in bytes of traffic.
 pub const LAUNCH: u64 = 8192;
@@ -51,6 +51,14 @@ impl AddAssign for Cost {
         self.kernels += other.kernels;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.work = self.work.saturating_add(other.work);
+    }
+}
+
+impl SubAssign for Cost {
+    fn sub_assign(&mut self, other: Self) {
+        self.kernels = self.kernels.saturating_sub(other.kernels);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+        self.work = self.work.saturating_sub(other.work);
     }
 }
 

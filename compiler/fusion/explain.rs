@@ -5,11 +5,13 @@ use super::{
     form::Form,
     graph::{Function, NodeId},
     plan::{Kernel, with_edge},
-    report::{FusionReport, GroupReport, OpName, Step, UnfusedEdge, WhyNot},
+    report::{AttentionReport, FusionReport, GroupReport, OpName, Step, UnfusedEdge, WhyNot},
     rules::RULES,
-    segment::{GraphSegment, Source},
+    segment::{GraphSegment, Source, outside_as_view},
 };
-use irc_mlir::{Frame, Location, OperationLike, OperationRef, frames, read};
+use irc_dialects::tl;
+use irc_mlir::{Frame, Location, OperationLike, OperationRef, Value, ValueLike, frames, read};
+use std::collections::BTreeSet;
 
 /// Names an op of the function a graph was read from.
 pub fn name_op(function: &Function<'_, '_>, node: NodeId) -> OpName {
@@ -111,6 +113,7 @@ impl Explained<'_, '_, '_> {
             results: results.len(),
             steps: steps.iter().map(|(_, step)| step.clone()).collect(),
             slow: body.iter().find_map(|node| segment.why_slow(*node)),
+            open: body.iter().any(|node| self.is_open(*node)),
             before,
             after,
         };
@@ -118,6 +121,14 @@ impl Explained<'_, '_, '_> {
         remarks.push((last, format!("group {}", group.headline())));
         remarks.extend(steps.into_iter().map(|(node, step)| (node, format!("fused by {step}"))));
         group
+    }
+
+    /// Whether the sizes of a node are open.
+    fn is_open(&self, node: usize) -> bool {
+        let node = &self.placed.segment.nodes[node];
+        let operands = node.operands.iter().map(|edge| self.placed.segment.type_of(edge.source));
+        let mut types = operands.chain([&node.ty]);
+        types.any(|ty| self.function.extents.are_in(&ty.shape))
     }
 
     fn steps(&self, node: usize) -> Vec<(NodeId, Step)> {
@@ -161,6 +172,9 @@ impl Explained<'_, '_, '_> {
                     continue;
                 }
                 let why = match &edge.cut {
+                    Some(_) if graph.nodes[producer].op.is_none() => {
+                        WhyNot::Condition(self.why_outside(producer))
+                    }
                     Some(fact) => WhyNot::Condition(fact.clone()),
                     None => self.why_not(node, operand),
                 };
@@ -175,12 +189,81 @@ impl Explained<'_, '_, '_> {
         }
     }
 
+    /// Why an op that is no node of a segment is not in a kernel with its readers.
+    fn why_outside(&self, producer: NodeId) -> String {
+        let op = self.function.ops[self.function.graph.nodes[producer].origins[0]];
+        let name = read::op_name(&op);
+        let kind = read::string(&op, "kind").filter(|_| name == tl::GROUP);
+        match kind {
+            Some(kind) => format!("the producer is in a kernel of its own ({kind})"),
+            None if tl::is_view(&op) => outside_as_view(name.trim_start_matches("tl.")),
+            None => format!("{name} is not computed by a kernel"),
+        }
+    }
+
     fn why_not(&self, node: usize, operand: usize) -> WhyNot {
         let SegmentFusion { plan, variants, .. } = self.fusion;
         match with_edge(&self.placed.segment, variants, plan, node, operand) {
             Err(fact) => WhyNot::Condition(fact),
             Ok(fused) if fused.repeated_matmuls > plan.repeated_matmuls => WhyNot::RepeatsMatmul,
+            Ok(_) if self.is_open(node) => {
+                WhyNot::Condition("the estimated cost would be higher".to_owned())
+            }
             Ok(fused) => WhyNot::Cost { now: plan.cost.total(), fused: fused.cost.total() },
         }
     }
+}
+
+/// Has a report describe the kernels of attention of a fused function in place of the groups that they join.
+pub fn explain_attention(report: &mut FusionReport, func: OperationRef<'_, '_>) {
+    let is_attention = |group: &OperationRef<'_, '_>| {
+        read::string(group, "kind").as_deref() == Some(tl::ATTENTION)
+    };
+    let groups = read::body_ops(func).into_iter().filter(|op| read::op_name(op) == tl::GROUP);
+    let (joined, others): (Vec<_>, Vec<_>) = groups.partition(is_attention);
+    if joined.is_empty() {
+        return;
+    }
+    let names = |group: &OperationRef<'_, '_>| {
+        let mut ops = read::body_ops(*group);
+        ops.pop();
+        ops.into_iter().map(located).collect::<Vec<_>>()
+    };
+    let others: BTreeSet<OpName> = others.iter().flat_map(names).collect();
+    for group in joined {
+        let ops = names(&group);
+        let places: BTreeSet<&str> = ops.iter().map(|op| op.location.as_str()).collect();
+        // A group that is joined is not in the function any more, and computes nodes that this one does.
+        let is_joined = |own: &mut GroupReport| {
+            own.ops.last().is_some_and(|last| {
+                !others.contains(last) && places.contains(last.location.as_str())
+            })
+        };
+        let own: Vec<GroupReport> = report.groups.extract_if(.., is_joined).collect();
+        let within: BTreeSet<&OpName> = own.iter().flat_map(|group| &group.ops).collect();
+        let is_within = |edge: &UnfusedEdge| {
+            [&edge.producer, &edge.consumer].into_iter().all(|end| within.contains(end))
+        };
+        report.unfused.retain(|edge| !is_within(edge));
+        let mut cost = Cost { kernels: 1, ..bytes_of(group) };
+        match own.is_empty() {
+            true => report.before.kernels += ops.len() as u64,
+            false => cost.work = own.iter().map(|group| group.after.work).sum(),
+        }
+        for group in &own {
+            report.after -= group.after;
+        }
+        report.after += cost;
+        let steps = own.into_iter().flat_map(|group| group.steps).collect();
+        report.attention.push(AttentionReport { ops, steps });
+    }
+}
+
+/// The bytes of the operands and results of a group of known sizes.
+fn bytes_of(group: OperationRef<'_, '_>) -> Cost {
+    let values = group.operands().chain(group.results().map(Value::from));
+    let bytes = values.filter_map(|value| {
+        tl::type_of(value.r#type()).ok()?.known()?.byte_size().ok().map(|bytes| bytes as u64)
+    });
+    Cost { bytes: bytes.sum(), ..Cost::default() }
 }

@@ -7,6 +7,7 @@ use super::{
     inline::{Inlined, key, why_apart},
     report::{LoopsReport, UnfusedEdge, WhyNot},
 };
+use crate::lowering::compute_to_loops::why_scalar;
 use irc_dialects::tl;
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Value, ValueLike, read};
 
@@ -25,7 +26,10 @@ pub fn explain_loops<'c: 'a, 'a>(
             _ if has_known_sizes(op) => "no vector schedule covers it".to_owned(),
             _ => format!("its sizes are known at run time: {}", shape_of(op)),
         };
+        let types = tl::symbolic_operand_types(op).unwrap_or_default();
+        let slow = tl::op_of(op).ok().and_then(|op| why_scalar(&op, &types));
         reports.push(LoopsReport {
+            slow: slow.map(|why| format!("{SCALAR}: {why}")),
             inlined: parts.map(|(name, location)| named(name, *location)).collect(),
             op: name.clone(),
             why,
@@ -43,6 +47,9 @@ pub fn explain_loops<'c: 'a, 'a>(
     }
     (reports, edges)
 }
+
+/// What is slow in a kernel of the diagnostic `kernel-scalar`.
+const SCALAR: &str = "its sum of products runs in scalar loops";
 
 /// The op of a group of loops.
 fn loops_in<'c: 'a, 'a>(group: OperationRef<'c, 'a>) -> Option<OperationRef<'c, 'a>> {

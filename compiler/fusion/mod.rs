@@ -46,7 +46,8 @@ pub use graph::{
 pub use pass::{Fuse, explain, fuse_function, fuse_function_with};
 pub use plan::{Kernel, Plan};
 pub use report::{
-    FusionReport, GroupReport, LoopsReport, OpName, Simplification, Step, UnfusedEdge, WhyNot,
+    AttentionReport, FusionReport, GroupReport, LoopsReport, OpName, Simplification, Step,
+    UnfusedEdge, WhyNot,
 };
 pub use rules::{RULES, Rule};
 pub use segment::{Edge, GraphSegment, MAX_NODES, Segment, SegmentNode, Source, segments};

@@ -136,6 +136,11 @@ impl Extents {
         TensorType::new(ty.dtype, extents)
     }
 
+    /// Whether an extent of a shape stands for a number of rows.
+    pub(super) fn are_in(&self, shape: &[i64]) -> bool {
+        shape.iter().any(|extent| self.rows.contains_key(extent))
+    }
+
     /// A text in which sizes stand for the extents.
     pub(super) fn named(&self, text: &str) -> String {
         let mut named = String::new();

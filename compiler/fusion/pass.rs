@@ -11,7 +11,7 @@ use super::{
     attention::{join_attention, join_open_attention, state_masks},
     emit::{Chosen, emit},
     epilogue::join_epilogues,
-    explain::explain_segment,
+    explain::{explain_attention, explain_segment},
     fuse_segment,
     graph::{Function, is_general, is_view, read_open_function},
     inline::{Inlined, inline_computes, key, reshapes_to_views},
@@ -97,6 +97,7 @@ pub fn explain<'c: 'a, 'a>(
         }
         name_sizes(&mut report, decided.function);
     })?;
+    explain_attention(&mut report, func);
     let (loops, apart) = explain_loops(func, &inlined);
     let kernels = loops.len() as u64;
     report.before.kernels +=

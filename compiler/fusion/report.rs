@@ -12,6 +12,9 @@ pub struct FusionReport {
     pub simplifications: Vec<Simplification>,
     /// The groups, in the order of their last ops.
     pub groups: Vec<GroupReport>,
+    /// The kernels of attention, which join groups or ops of open sizes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attention: Vec<AttentionReport>,
     /// The kernels that are loops: ops of sizes known at run time, and algorithms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loops: Vec<LoopsReport>,
@@ -67,10 +70,22 @@ pub struct GroupReport {
     /// Why it is slow, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<String>,
+    /// Whether its sizes are open: costs are then those of a large prime, and serve to compare only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
     /// The cost if each op is a kernel of its own.
     pub before: Cost,
     /// The cost of the kernel.
     pub after: Cost,
+}
+
+/// The report of a kernel of attention: products whose rows pass through a softmax and are multiplied again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttentionReport {
+    /// Its ops, in order.
+    pub ops: Vec<OpName>,
+    /// The fusions that led to the groups that it joins.
+    pub steps: Vec<Step>,
 }
 
 /// The report of a kernel that is loops.
@@ -82,6 +97,9 @@ pub struct LoopsReport {
     pub inlined: Vec<OpName>,
     /// Why it is loops.
     pub why: String,
+    /// Why it is slow, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<String>,
 }
 
 /// A producer that its consumer computes in the same kernel.
@@ -160,24 +178,35 @@ impl fmt::Display for UnfusedEdge {
 impl GroupReport {
     /// One line: kind, ops and cost.
     pub fn headline(&self) -> String {
-        let ops: Vec<_> = self.ops.iter().map(|op| op.name.as_str()).collect();
-        let (before, after) = (self.before.total(), self.after.total());
-        format!("{}: {}; cost {before} -> {after}", self.kind, ops.join(", "))
+        let headline = headline(&self.kind, &self.ops);
+        match self.open {
+            true => headline,
+            false => format!("{headline}; cost {}", change(self.before, self.after)),
+        }
     }
+}
+
+/// A kind of kernel, and the names of its ops.
+fn headline(kind: &str, ops: &[OpName]) -> String {
+    let ops: Vec<_> = ops.iter().map(|op| op.name.as_str()).collect();
+    format!("{kind}: {}", ops.join(", "))
+}
+
+fn change(before: Cost, after: Cost) -> String {
+    format!("{} -> {}", before.total(), after.total())
 }
 
 /// The output of `--explain-fusion`.
 impl fmt::Display for FusionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Cost { kernels, .. } = self.before;
-        writeln!(
-            f,
-            "fusion of @{}: {kernels} kernels -> {}, cost {} -> {} (bytes of traffic, and {LAUNCH} for each launch)",
-            self.function,
-            self.after.kernels,
-            self.before.total(),
-            self.after.total()
-        )?;
+        let (Cost { kernels, .. }, function) = (self.before, &self.function);
+        write!(f, "fusion of @{function}: {kernels} kernels -> {}", self.after.kernels)?;
+        if self.groups.iter().any(|group| group.open) {
+            writeln!(f, "; costs of open sizes are not known")?;
+        } else {
+            let cost = change(self.before, self.after);
+            writeln!(f, ", cost {cost} (bytes of traffic, and {LAUNCH} for each launch)")?;
+        }
         for Simplification { rule, op } in &self.simplifications {
             writeln!(f, "  simplified by {rule}: {op}")?;
         }
@@ -190,8 +219,20 @@ impl fmt::Display for FusionReport {
                 writeln!(f, "    {step}")?;
             }
         }
+        for (index, attention) in self.attention.iter().enumerate() {
+            writeln!(f, "  {}", headline(&format!("attention {index}"), &attention.ops))?;
+            for op in &attention.ops {
+                writeln!(f, "    computes {op}")?;
+            }
+            for step in &attention.steps {
+                writeln!(f, "    {step}")?;
+            }
+        }
         for (index, loops) in self.loops.iter().enumerate() {
             writeln!(f, "  loops {index}: {}; {}", loops.op, loops.why)?;
+            if let Some(why) = &loops.slow {
+                writeln!(f, "    slow: {why}")?;
+            }
             for part in &loops.inlined {
                 writeln!(f, "    inlined: {part}")?;
             }

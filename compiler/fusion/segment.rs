@@ -203,8 +203,8 @@ fn fusable(graph: &Graph, node: NodeId, operand: usize) -> Result<(), String> {
         return Err("the value is an argument of the function".into());
     };
     let not_computed = |node: NodeId| match &graph.nodes[node].op {
-        Some(view) => format!("{} is a view and stays outside kernels", view.name()),
-        None => "the op is not of the tensor level".to_owned(),
+        Some(view) => outside_as_view(view.name()),
+        None => "no kernel of a segment computes the op".to_owned(),
     };
     let Some(op) = graph.compute(node) else { return Err(not_computed(node)) };
     let Some(producer) = graph.compute(maker) else { return Err(not_computed(maker)) };
@@ -218,6 +218,11 @@ fn fusable(graph: &Graph, node: NodeId, operand: usize) -> Result<(), String> {
         combine(Application { node, op, operands: types, result }, &together)
     })?;
     Ok(())
+}
+
+/// Why a view is not in a kernel with its readers.
+pub fn outside_as_view(name: &str) -> String {
+    format!("{name} is a view and stays outside kernels")
 }
 
 fn with_types<R>(

@@ -28,6 +28,7 @@ use irc_dialects::tl;
 use irc_mlir::{
     Context, Erase, Location, Module, OperationLike, OperationRef, ValueLike, attr, read,
 };
+use irc_tl::Graph;
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// Values of at least this many bytes are reported with their nodes if they cannot be allocated.
@@ -361,7 +362,7 @@ pub fn kernels(
     fused.kernels.iter().map(object).collect()
 }
 
-/// A warning for each kernel that adds products in scalar loops, at the first node that it computes.
+/// A warning for each kernel that adds products in scalar loops, at the first node that it computes, in the order of nodes.
 pub fn slow_kernels<'db>(
     db: &'db dyn salsa::Database,
     input: Input,
@@ -369,18 +370,35 @@ pub fn slow_kernels<'db>(
 ) -> Result<Vec<Diagnostic>, QueryError> {
     let fused = fused(db, input, config)?;
     let kernels = kernels(db, &fused, &config.options(db).target)?;
-    let slow = kernels.iter().filter(|(_, kernel)| kernel.info.is_scalar);
-    let nodes = slow.flat_map(|(name, _)| fused.uses.get(name)).flat_map(|used| used.nodes.first());
-    let warning = |node: &String| {
-        let why =
+    let order = order_of(&imported(db, input)?.graph);
+    let slow = kernels.iter().filter_map(|(name, kernel)| {
+        let node = fused.uses.get(name)?.nodes.first()?;
+        Some((order.get(node.as_str()), node, kernel.info.scalar.as_ref()?))
+    });
+    let mut slow: Vec<_> = slow.collect();
+    slow.sort();
+    let warning = |(_, node, why): (_, &String, &String)| {
+        let what =
             "its sum of products runs in scalar loops, several times more slowly than in vectors";
-        Diagnostic::warning("kernel-scalar", format!("{node}: {why}")).path(path_of(node))
+        Diagnostic::warning("kernel-scalar", format!("{node}: {what}: {why}"))
+            .path(path_of(node))
+            .help("known sizes have schedules in vectors, and loops have vectors of f32: --shape states sizes")
     };
-    let mut found: Vec<Diagnostic> = nodes.map(warning).collect();
+    let mut found: Vec<Diagnostic> = slow.into_iter().map(warning).collect();
     if let Some(document) = parsed(db, input).document {
         document.locate(&mut found);
     }
     Ok(found)
+}
+
+/// The position of each origin in a program, in the order of its nodes.
+fn order_of(graph: &Graph) -> BTreeMap<Arc<str>, usize> {
+    let mut order = BTreeMap::new();
+    for origin in graph.ordered_origins() {
+        let next = order.len();
+        order.entry(origin).or_insert(next);
+    }
+    order
 }
 
 /// All objects of a program, named, and its interface.

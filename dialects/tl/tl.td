@@ -116,7 +116,7 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
     stands for a number of rows that is passed to it, from 0 to `rows`; so does the extent `columns` for a number of columns.
 
     A kernel on memory also has `symbols`, the sizes that it takes in the order of its parameters of type
-    `index`; `scalar` if it adds products in scalar loops; the bytes of its workspace; how it takes arguments `packed`, as an array of `#tl.packing` and `#tl.winograd`;
+    `index`; why it adds products in `scalar` loops, if it does; the bytes of its workspace; how it takes arguments `packed`, as an array of `#tl.packing` and `#tl.winograd`;
     and the bytes of what it keeps, with the arguments that this follows from. If its work is divided among threads, it
     has phases: `parts` is the maximum number of parts of each, `cycles` is how long each takes where that depends on
     `symbols`, and `part_bytes` is the memory that a part needs for
@@ -135,7 +135,7 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$constants,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$small,
                         OptionalParameter<"::mlir::UnitAttr">:$keeps,
-                        OptionalParameter<"::mlir::UnitAttr">:$scalar,
+                        OptionalParameter<"::mlir::StringAttr">:$scalar,
                         OptionalParameter<"::mlir::StringAttr">:$entry,
                         OptionalParameter<"::std::optional<int64_t>">:$rows,
                         OptionalParameter<"::std::optional<int64_t>">:$columns,

@@ -39,7 +39,7 @@ use irc_mlir::{
     BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Options, Pass, PassError,
     PassOption, PassResult, RegionLike, Type, Value, attr, read, walk_collect,
 };
-use irc_tl::{DType, Dim};
+use irc_tl::{DType, Dim, Op, Scalar};
 use kernel::{Kernel, Origin, Work};
 use melior::ir::r#type::MemRefType;
 use sizes::Sizes;
@@ -176,15 +176,38 @@ fn described(func: OperationRef<'_, '_>, kernel: &Kernel<'_>) -> KernelInfo {
         symbols: kernel.symbols.iter().map(ToString::to_string).collect(),
         workspace_bytes: Some((kernel.workspace + kernel.part_bytes).cast_unsigned()),
         packed: kernel.packed.clone(),
-        is_scalar: kernel.steps.iter().any(|step| is_scalar(kernel, step)),
+        scalar: kernel.steps.iter().find_map(|step| why_scalar_step(kernel, step)),
         ..KERNEL.read(&func).unwrap_or_default()
     }
 }
 
-/// Whether a step adds products in scalar loops.
-fn is_scalar(kernel: &Kernel<'_>, step: &kernel::Step<'_>) -> bool {
+/// Why a step adds products in scalar loops, if it does.
+fn why_scalar_step(kernel: &Kernel<'_>, step: &kernel::Step<'_>) -> Option<String> {
+    let Work::Nest(nest) = &step.work else { return None };
     let types: Vec<_> = step.operands.iter().map(|value| &kernel.values[*value].ty).collect();
-    matches!(&step.work, Work::Nest(nest) if nest::adds_products(nest) && !tiles::apply(nest, &types))
+    why_scalar_nest(nest, &types)
+}
+
+/// Why loops of an op add products one by one, if they do.
+pub(crate) fn why_scalar(op: &Op, operands: &[irc_tl::Type]) -> Option<String> {
+    let nest = nest::Nest::of(op.as_compute(operands)?);
+    why_scalar_nest(&nest, &operands.iter().collect::<Vec<_>>())
+}
+
+fn why_scalar_nest(nest: &nest::Nest, types: &[&irc_tl::Type]) -> Option<String> {
+    if !nest::adds_products(nest) || tiles::apply(nest, types) {
+        return None;
+    }
+    let mut loaded = vec![];
+    nest.compute.body.walk(&mut |part| {
+        if let Scalar::Load(operand, _) = part {
+            loaded.extend(types.get(*operand).map(|ty| ty.dtype));
+        }
+    });
+    Some(match loaded.into_iter().find(|dtype| *dtype != DType::F32) {
+        Some(dtype) => format!("loops have no vectors of {dtype}"),
+        None => "loops in this order over its operands have no vectors".to_owned(),
+    })
 }
 
 /// The parameters of the lowered kernel.

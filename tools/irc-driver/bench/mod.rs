@@ -183,6 +183,9 @@ fn model(
     };
     runner.set_pool(&threads::pool(arguments.threads)?)?;
     drop(step);
+    if !compile.target.backend.writes(Output::Ptx) {
+        console.diagnostics(&model.source(), &model.slow_kernels(compile)?);
+    }
     let ports: Vec<Port> = runner.inputs().cloned().collect();
     expect_sizes(&ports, &given, true)?;
     let mut inputs = given;

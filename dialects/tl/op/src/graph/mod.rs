@@ -246,12 +246,17 @@ impl Graph {
 
     /// The unique origins of the nodes, including those of nested graphs.
     pub fn origins(&self) -> BTreeSet<Arc<str>> {
-        let mut found = BTreeSet::new();
+        self.ordered_origins().into_iter().collect()
+    }
+
+    /// The origin of every node that has one, in the order of nodes, each before those of its nested graphs.
+    pub fn ordered_origins(&self) -> Vec<Arc<str>> {
+        let mut found = vec![];
         self.collect_origins(&mut found);
         found
     }
 
-    fn collect_origins(&self, found: &mut BTreeSet<Arc<str>>) {
+    fn collect_origins(&self, found: &mut Vec<Arc<str>>) {
         for node in &self.nodes {
             found.extend(node.origin.clone());
             match &node.kind {
