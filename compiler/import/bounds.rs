@@ -17,7 +17,11 @@ impl Imported {
     ///
     /// # Errors
     /// `import-dimension` for each dimension that no input has.
-    pub(crate) fn bound(&mut self, bounds: &Bounds) -> Result<(), Vec<Diagnostic>> {
+    pub(crate) fn bound(
+        &mut self,
+        bounds: &Bounds,
+        shapes: &BTreeMap<String, Vec<i64>>,
+    ) -> Result<(), Vec<Diagnostic>> {
         let mut places: BTreeMap<Arc<str>, &str> = BTreeMap::new();
         for (name, value) in &self.graph.inputs {
             for dim in &self.graph.types[value.0].dims {
@@ -29,7 +33,7 @@ impl Imported {
         let unknown: Vec<Diagnostic> = bounds
             .keys()
             .filter(|name| !places.contains_key(name.as_str()))
-            .map(|name| unknown(name, places.keys()))
+            .map(|name| unknown(name, places.keys(), shapes))
             .collect();
         if !unknown.is_empty() {
             return Err(unknown);
@@ -49,10 +53,19 @@ impl Imported {
     }
 }
 
-fn unknown<'s>(name: &str, known: impl Iterator<Item = &'s Arc<str>>) -> Diagnostic {
+fn unknown<'s>(
+    name: &str,
+    known: impl Iterator<Item = &'s Arc<str>>,
+    shapes: &BTreeMap<String, Vec<i64>>,
+) -> Diagnostic {
     let known: BTreeSet<&str> = known.map(|name| &**name).collect();
     let message = format!("no input has a dimension '{name}'");
-    let diagnostic = Diagnostic::error("import-dimension", message);
+    let mut diagnostic = Diagnostic::error("import-dimension", message);
+    if !shapes.is_empty() {
+        let stated: Vec<String> = shapes.keys().map(|name| format!("'{name}'")).collect();
+        let note = format!("the sizes of {} are stated, and have no bounds", stated.join(", "));
+        diagnostic = diagnostic.with_note(note);
+    }
     match known.is_empty() {
         true => diagnostic.help("all sizes of the inputs are fixed"),
         false => {

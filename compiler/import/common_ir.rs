@@ -10,8 +10,8 @@ use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_dialects::common_ir::{self, Origins};
 use irc_mlir::{Context, Module as Mlir, OperationLike};
 use irc_onnx_ops::{
-    NodeDiagnostic, NodeDiagnosticKind, cases::import_for, is_part, open_sizes, rejections,
-    unsupported,
+    NodeDiagnostic, NodeDiagnosticKind, cases::import_for, is_part, newer_sets, open_sizes,
+    rejections, unsupported,
 };
 use std::{
     path::{Path, PathBuf},
@@ -51,7 +51,12 @@ impl Document for CommonIr {
             Ok(imported) => Ok(Imported {
                 graph: imported.graph,
                 structures: imported.structures,
-                warnings: imported.warnings.iter().map(diagnostic).collect(),
+                warnings: imported
+                    .warnings
+                    .iter()
+                    .chain(&newer_sets(&self.file.module))
+                    .map(diagnostic)
+                    .collect(),
                 ..Imported::default()
             }),
             Err(found) => Err(found.iter().map(diagnostic).collect()),

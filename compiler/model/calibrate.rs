@@ -1,12 +1,12 @@
 //! Calibration: the ranges of the values of a model over samples.
 use super::Model;
-use crate::{CompileOptions, Imported, Session, session::Error};
+use crate::{CompileOptions, Imported, Session, import::path_of, session::Error};
 use irc_diag::Diagnostic;
 use irc_quantise::{Granularity, Method, Observer, Plan, Quantisation, Scope};
 use irc_runtime::Port;
 use irc_tensor::{DType, Tensor};
-use irc_tl::{Graph, Node, ValueId};
-use std::collections::BTreeMap;
+use irc_tl::{Graph, Node, NodeKind, ValueId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Tensors by name.
 type Tensors = BTreeMap<String, Tensor>;
@@ -23,6 +23,51 @@ pub struct Calibration {
 }
 
 impl Model<'_> {
+    /// A warning if products or convolutions with constant weights stay in `f32`, as their sizes are open.
+    ///
+    /// # Errors
+    /// Errors in the file.
+    pub fn unquantised(&self, scope: Scope) -> Result<Vec<Diagnostic>, Error> {
+        let imported = self.imported()?;
+        let graph = &imported.graph;
+        let products = Plan::new(graph, scope).products();
+        let constants: BTreeSet<ValueId> = graph
+            .nodes
+            .iter()
+            .filter(|node| matches!(node.kind, NodeKind::Constant(_)))
+            .flat_map(|node| node.results.iter().copied())
+            .collect();
+        let is_left = |(index, node): &(usize, &Node)| {
+            let NodeKind::Op(op) = &node.kind else { return false };
+            let is_product = matches!(op.summary().as_deref(), Some("conv" | "matmul"));
+            let types = || node.operands.iter().chain(&node.results).map(|value| graph.ty(*value));
+            is_product
+                && !products.contains(index)
+                && types().all(|ty| ty.dtype == DType::F32)
+                && types().any(|ty| ty.known().is_none())
+                && node.operands.iter().any(|value| constants.contains(value))
+        };
+        let left: Vec<&Node> =
+            graph.nodes.iter().enumerate().filter(is_left).map(|(_, node)| node).collect();
+        let Some(first) = left.first() else { return Ok(vec![]) };
+        let origin = first.origin.as_deref().unwrap_or("graph");
+        let others = match left.len() - 1 {
+            0 => String::new(),
+            count => format!(", and so do {count} other products and convolutions"),
+        };
+        let message = format!("{origin}: stays in f32, as its sizes are open{others}");
+        let is_open = |port: &Port| port.shape.iter().any(|extent| *extent < 0);
+        let open = self.inputs()?.into_iter().filter(is_open);
+        let shapes: Vec<_> = open.map(|port| format!("--shape {}", port.example_shape())).collect();
+        let mut found = Diagnostic::warning("quantise-open", message).path(path_of(origin));
+        if !shapes.is_empty() {
+            found = found.help(format!("state the sizes, as in {}", shapes.join(" ")));
+        }
+        let mut found = vec![found];
+        self.locate(&mut found);
+        Ok(found)
+    }
+
     /// The quantisation of the model by samples of its inputs, for [`crate::ImportOptions::quantisation`]. The first
     /// dimension of each tensor has the samples; the model runs on as many at once as its inputs have, or one if that is
     /// open.

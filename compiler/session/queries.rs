@@ -134,7 +134,7 @@ pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>,
             if let Some(capacity) = &file.options.cache {
                 imported.extend_caches(capacity)?;
             }
-            imported.bound(&file.options.bounds)?;
+            imported.bound(&file.options.bounds, &file.options.shapes)?;
             if let Some(quantisation) = &file.options.quantisation {
                 imported.quantise(quantisation)?;
             }

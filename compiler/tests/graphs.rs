@@ -310,7 +310,8 @@ fn an_input_of_another_size_is_rejected() {
     b.output("sum", sum);
     let compiled = compile(&b.finish());
     let error = support::graphs::run(&compiled, &[("x", f32s([2], 1)), ("y", f32s([3], 2))]);
-    let expected = "input 'y': expected extent N of dimension 0: found 2 and 3";
+    let expected =
+        "input 'y': expected N = 2 along dimension 0, as dimension 0 of input 'x' is N; found 3";
     assert_eq!(error.unwrap_err().to_string(), expected);
 }
 

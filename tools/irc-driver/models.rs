@@ -48,6 +48,9 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
             }
         }
     }
+    if let Some(name) = bounds.keys().find(|name| shapes.contains_key(*name)) {
+        return Err(Error::Usage(format!("--shape: both a value and bounds of '{name}'")));
+    }
     Ok(ImportOptions {
         format: format(flags)?,
         library_paths: flags.library_path.clone(),
@@ -163,6 +166,7 @@ pub fn open_quantised<'s>(
     let model = open(console, session, input, options)?;
     let Some(path) = &quantising.flags.calibrate else { return Ok(model) };
     let calibration = quantising.calibration()?;
+    console.diagnostics(&model.source(), &model.unquantised(calibration.scope)?);
     let samples = quantising.samples(path)?;
     values::note_zeros(console, samples);
     let step = console.step("calibrating");

@@ -17,7 +17,12 @@ pub fn named(cpu: &str) -> Result<Target, Error> {
     }
     let mut similar: Vec<&str> = processors().filter(|name| alike(name, cpu)).collect();
     similar.sort_unstable();
-    let names = if similar.is_empty() { "x86-64-v3".to_owned() } else { similar.join(", ") };
+    let names = match similar.is_empty() {
+        true => {
+            "x86-64, x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-avx512, znver4".to_owned()
+        }
+        false => similar.join(", "),
+    };
     Err(Error::Usage(format!(
         "--target-cpu: expected native or a processor that LLVM knows, such as {names}; found '{cpu}'"
     )))
@@ -84,6 +89,13 @@ mod tests {
         assert!(named("znver4").is_ok());
         let Err(Error::Usage(message)) = named("znver99") else { panic!("not rejected") };
         assert!(message.contains("znver1, znver2"), "{message}");
+        let Err(Error::Usage(message)) = named("foo") else { panic!("not rejected") };
+        assert!(message.contains("x86-64-v4"), "{message}");
+        assert!(
+            "x86-64 x86-64-v2 x86-64-v4 haswell skylake-avx512"
+                .split(' ')
+                .all(|name| named(name).is_ok())
+        );
         assert!(named("").is_err());
     }
 

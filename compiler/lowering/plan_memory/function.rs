@@ -17,6 +17,7 @@ use irc_mlir::{
     Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr, elements,
     melior::ir::attribute::DictionaryAttribute, ty,
 };
+use irc_runtime::Port;
 use irc_tensor::append_aligned;
 use irc_tl::{Dim, Relation};
 use std::collections::BTreeMap;
@@ -189,7 +190,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             }
         }
         let named: BTreeMap<(usize, usize), Arc<str>> =
-            first.into_iter().map(|(symbol, place)| (place, symbol)).collect();
+            first.iter().map(|(symbol, place)| (*place, symbol.clone())).collect();
         for (input, axis, extent) in &found {
             if let Some(symbol) = named.get(&(*input, *axis)) {
                 self.symbols.insert(symbol.clone(), *extent);
@@ -199,8 +200,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             let dim = &function.types[input].dims[axis];
             let is_known = dim.symbols().iter().all(|symbol| self.symbols.contains_key(symbol));
             if is_known && !named.contains_key(&(input, axis)) {
-                let name = &self.program.interface.inputs[input].name;
-                let message = extent_message(name, dim, axis);
+                let names = &self.program.interface.inputs;
+                let message = extent_message(names, &first, (input, axis), dim);
                 let expected = self.emit.size(dim, &self.symbols);
                 let holds = self.emit.compare(Predicate::Eq, extent, expected);
                 self.require(holds, &message, [expected, extent]);
@@ -530,9 +531,28 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
     }
 }
 
-/// The error message for an input with a wrong extent.
-pub fn extent_message(name: &str, dim: &Dim, axis: usize) -> String {
-    format!("input '{name}': expected extent {dim} of dimension {axis}")
+/// The error message for an input with a wrong extent along an axis. `first` is the input and the axis that define each symbol.
+pub fn extent_message(
+    inputs: &[Port],
+    first: &BTreeMap<Arc<str>, (usize, usize)>,
+    (input, axis): (usize, usize),
+    dim: &Dim,
+) -> String {
+    let name = &inputs[input].name;
+    let symbols = dim.symbols();
+    let definition = symbols.first().and_then(|symbol| Some((symbol, first.get(symbol)?)));
+    match definition {
+        Some((symbol, (other, at))) if (*other, *at) != (input, axis) => {
+            let other = &inputs[*other].name;
+            format!(
+                "input '{name}': expected {dim} = {{left}} along dimension {axis}, as dimension {at} of input '{other}' is {symbol}; found {{right}}"
+            )
+        }
+        Some(_) => format!(
+            "input '{name}': expected {dim} = {{left}} along dimension {axis}, found {{right}}"
+        ),
+        None => format!("input '{name}': expected {dim} along dimension {axis}, found {{right}}"),
+    }
 }
 
 /// The error message for a size that overflows.

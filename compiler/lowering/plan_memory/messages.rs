@@ -4,7 +4,7 @@ use super::{
     homes::{Home, Homes, Purpose},
     program::{Function, Step, Value, call_message, node},
     sizes,
-    symbols::Schedule,
+    symbols::{Schedule, extents},
 };
 use crate::lowering::emit_entry::host;
 use irc_mlir::OperationRef;
@@ -33,9 +33,10 @@ impl Messages {
             this.add(message.to_owned());
         }
         let main = &functions[functions.len() - 1];
+        let first = extents(&main.types[..main.inputs]);
         for (input, ty) in main.types[..main.inputs].iter().enumerate() {
             for (axis, dim) in ty.dims.iter().enumerate() {
-                this.add(extent_message(&interface.inputs[input].name, dim, axis));
+                this.add(extent_message(&interface.inputs, &first, (input, axis), dim));
             }
         }
         for (port, value) in interface.outputs.iter().zip(&main.results) {

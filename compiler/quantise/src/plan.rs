@@ -95,6 +95,15 @@ impl Plan {
         self.steps.is_empty()
     }
 
+    /// The nodes of products and convolutions that become products of bytes.
+    pub fn products(&self) -> BTreeSet<usize> {
+        let product = |step: &Step| match step.kind {
+            Kind::Product { node, .. } => Some(node),
+            _ => None,
+        };
+        self.steps.values().filter_map(product).collect()
+    }
+
     /// The values whose ranges are needed.
     pub fn observed(&self) -> BTreeSet<ValueId> {
         self.ranges.values().flatten().copied().collect()

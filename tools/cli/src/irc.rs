@@ -235,7 +235,7 @@ pub struct Run {
     /// Run an archive on its own test vectors and compare the outputs
     #[arg(long, conflicts_with_all = ["inputs", "outputs", "expected", "seed"])]
     pub self_test: bool,
-    /// Number of threads; results do not depend on it
+    /// Number of threads, from 1 to 1024; results do not depend on it
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = whole(1..=1024_u32))]
     pub threads: u32,
     /// File for a timeline of running plans, and of kernels for GPUs, for ui.perfetto.dev
@@ -366,7 +366,7 @@ pub struct Bench {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
-    /// Number of threads; results do not depend on it
+    /// Number of threads, from 1 to 1024; results do not depend on it
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = whole(1..=1024_u32))]
     pub threads: u32,
     /// Seed for random inputs

@@ -37,7 +37,9 @@ mod schema;
 pub use context::{Context, LowerError, Lowered, one};
 pub use data::{dense_of, dtype_of, element_of, tensor_of};
 pub use diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
-pub use import::{Calls, ImportOptions, Imported, import, open_sizes, rejections, unsupported};
+pub use import::{
+    Calls, ImportOptions, Imported, import, newer_sets, open_sizes, rejections, unsupported,
+};
 pub use item::{Item, Structure, is_part};
 pub use operator::{ERA, ONNX, Operator};
 pub use ops::{find, operators};

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::Buf;
+use prost::DecodeError;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
@@ -20,26 +21,32 @@ struct Field {
     value: Range<usize>,
 }
 
+/// Why bytes are no field.
+enum Invalid {
+    /// The field of a number has more bytes than remain.
+    TooLong { number: u32, length: u64, left: usize },
+    /// Any other reason.
+    Other(String),
+}
+
 /// The field at `at` in a message that ends at `end`, or where and why it is invalid.
-fn field(bytes: &[u8], at: usize, end: usize) -> Result<Field, (usize, String)> {
+fn field(bytes: &[u8], at: usize, end: usize) -> Result<Field, (usize, Invalid)> {
+    let other = |at: usize, error: DecodeError| (at, Invalid::Other(error.to_string()));
     let mut rest = &bytes[at..end];
-    let key = decode_key(&mut rest).map_err(|error| (at, error.to_string()))?;
+    let key = decode_key(&mut rest).map_err(|error| other(at, error))?;
     let (number, wire) = key;
     let start = end - rest.remaining();
     if wire == WireType::LengthDelimited {
-        let length = decode_varint(&mut rest).map_err(|error| (start, error.to_string()))?;
+        let length = decode_varint(&mut rest).map_err(|error| other(start, error))?;
         let (start, left) = (end - rest.remaining(), rest.remaining());
         let fits = usize::try_from(length).ok().filter(|length| *length <= left);
         let Some(length) = fits else {
-            return Err((
-                start,
-                format!("field {number} has {length} bytes, but only {left} remain"),
-            ));
+            return Err((start, Invalid::TooLong { number, length, left }));
         };
         return Ok(Field { number, wire, value: start..start + length });
     }
     skip_field(wire, number, &mut rest, DecodeContext::default())
-        .map_err(|error| (start, error.to_string()))?;
+        .map_err(|error| other(start, error))?;
     Ok(Field { number, wire, value: start..end - rest.remaining() })
 }
 
@@ -210,7 +217,22 @@ impl Walk<'_> {
         while at < range.end && self.error.is_none() {
             let found = match field(self.bytes, at, range.end) {
                 Ok(found) => found,
-                Err((offset, message)) => return self.fail(offset, message),
+                Err((offset, Invalid::Other(message))) => return self.fail(offset, message),
+                Err((offset, Invalid::TooLong { number, length, left })) => {
+                    let name = match message.get_field(number) {
+                        Some(field) => format!("{}.{}", message.name(), field.name()),
+                        None => format!("field {number} of {}", message.name()),
+                    };
+                    let message = match range.end == self.bytes.len() {
+                        true => format!(
+                            "the file is truncated: {name} has {length} bytes, but only {left} remain"
+                        ),
+                        false => format!(
+                            "{name} has {length} bytes, but only {left} remain of its message"
+                        ),
+                    };
+                    return self.fail(offset, message);
+                }
             };
             match message.get_field(found.number) {
                 Some(field) => {

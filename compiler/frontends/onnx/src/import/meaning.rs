@@ -1,8 +1,9 @@
 //! Resolution of a node's operator.
 
 use crate::operator::{ERA, ONNX, Operator, canonical};
-use crate::ops::find;
+use crate::ops::{find, operators};
 use irc_common_format::model::{Node, Schema};
+use irc_diag::nearest;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -23,7 +24,11 @@ pub(crate) fn operator_of(
         find(domain, &node.op).and_then(|operator| Some((operator, operator.version_in(version)?)));
     let missing = || {
         let version = imported.map(|version| format!(" {version}")).unwrap_or_default();
-        format!("no operator {} of {domain}{version}{}", node.op, about(domain))
+        let own = operators().filter(|operator| operator.domain == domain);
+        let meant = nearest(&node.op, own.map(|operator| operator.name));
+        let meant = meant.filter(|meant| *meant != node.op);
+        let meant = meant.map(|meant| format!(" (did you mean `{meant}`?)")).unwrap_or_default();
+        format!("no operator {} of {domain}{version}{}{meant}", node.op, about(domain))
     };
     match (exact, schema) {
         (Some(found), _) => Ok(found),

@@ -9,7 +9,7 @@ mod support;
 
 pub use functions::Calls;
 pub use inputs::open_sizes;
-pub use rejections::rejections;
+pub use rejections::{newer_sets, rejections};
 pub use support::unsupported;
 
 use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};

@@ -34,6 +34,24 @@ pub fn rejections(module: &Module) -> Vec<NodeDiagnostic> {
     check.found
 }
 
+/// The operator sets that an ONNX model imports and that are newer than the newest that is known: operators are those of the
+/// newest known.
+pub fn newer_sets(module: &Module) -> Vec<NodeDiagnostic> {
+    let sets = module.opsets.iter().enumerate().filter(|_| module.schema == Format::Onnx);
+    let newer = sets.filter_map(|(index, opset)| {
+        let domain = canonical(opset.domain.as_deref().unwrap_or_default());
+        let (_, newest) = NEWEST.iter().find(|(name, _)| *name == domain)?;
+        let message = format!(
+            "it imports set {} of {domain}, newer than the newest known, {newest}",
+            opset.version
+        );
+        let path = Path::ROOT.index("opset", index).to_string();
+        let kind = NodeDiagnosticKind::Rejected;
+        (opset.version > *newest).then(|| NodeDiagnostic::new(path, "the model", kind, message))
+    });
+    newer.collect()
+}
+
 struct Check<'m> {
     functions: Functions<'m>,
     opsets: BTreeMap<String, i64>,
@@ -50,17 +68,7 @@ impl Check<'_> {
         if module.opsets.is_empty() {
             self.add(&Path::ROOT, "the model", "it imports no operator set: set 1 is meant");
         }
-        for (index, opset) in module.opsets.iter().enumerate() {
-            let domain = canonical(opset.domain.as_deref().unwrap_or_default());
-            let newest = NEWEST.iter().find(|(name, _)| *name == domain).map(|(_, newest)| *newest);
-            if let Some(newest) = newest.filter(|newest| opset.version > *newest) {
-                let message = format!(
-                    "it imports set {} of {domain}, newer than the newest known, {newest}",
-                    opset.version
-                );
-                self.add(&Path::ROOT.index("opset", index), "the model", message);
-            }
-        }
+        self.found.extend(newer_sets(module));
     }
 
     fn functions(&mut self, module: &Module) {

@@ -145,7 +145,8 @@ impl Builder {
             return Ok(x);
         }
         let (expected, found) = (ty.elements(), Dim::product(dims));
-        let message = format!("expected the new shape and {ty} to have as many elements");
+        let message =
+            format!("expected a shape of {{right}} elements, as {ty} has, found one of {{left}}");
         self.require(&found, Relation::Equal, &expected, &message)?;
         let known: Option<Vec<i64>> = dims.iter().map(Dim::known).collect();
         match (known, ty.known()) {

@@ -284,7 +284,7 @@ impl Builder {
         }
         match (left.known(), right.known()) {
             (Some(a), Some(b)) if relation.holds(a, b) => Ok(()),
-            (Some(a), Some(b)) => Err(format!("{message}: found {a} and {b}").into()),
+            (Some(a), Some(b)) => Err(irc_tensor::check_text(message, a, b).into()),
             _ => {
                 if self.required.insert((left.clone(), relation, right.clone())) {
                     let message = self.at_origin(message);
