@@ -7,14 +7,15 @@ use super::{
     inline::{Inlined, key, why_apart},
     report::{LoopsReport, UnfusedEdge, WhyNot},
 };
-use crate::lowering::compute_to_loops::why_scalar;
 use irc_dialects::tl;
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Value, ValueLike, read};
+use irc_tl::{Op, Type};
 
 /// The kernels of a fused function that are loops, in order, with what was inlined into them, and why others were not.
 pub fn explain_loops<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     inlined: &Inlined<'c>,
+    why_slow: WhySlow<'_>,
 ) -> (Vec<LoopsReport>, Vec<UnfusedEdge>) {
     let (mut reports, mut edges) = (vec![], vec![]);
     for group in read::body_ops(func) {
@@ -27,9 +28,9 @@ pub fn explain_loops<'c: 'a, 'a>(
             _ => format!("its sizes are known at run time: {}", shape_of(op)),
         };
         let types = tl::symbolic_operand_types(op).unwrap_or_default();
-        let slow = tl::op_of(op).ok().and_then(|op| why_scalar(&op, &types));
+        let slow = tl::op_of(op).ok().and_then(|op| why_slow(&op, &types));
         reports.push(LoopsReport {
-            slow: slow.map(|why| format!("{SCALAR}: {why}")),
+            slow,
             inlined: parts.map(|(name, location)| named(name, *location)).collect(),
             op: name.clone(),
             why,
@@ -48,8 +49,8 @@ pub fn explain_loops<'c: 'a, 'a>(
     (reports, edges)
 }
 
-/// What is slow in a kernel of the diagnostic `kernel-scalar`.
-const SCALAR: &str = "its sum of products runs in scalar loops";
+/// Why loops of an op with operands of these types are slow, if they are: the lowering knows.
+pub type WhySlow<'w> = &'w dyn Fn(&Op, &[Type]) -> Option<String>;
 
 /// The op of a group of loops.
 fn loops_in<'c: 'a, 'a>(group: OperationRef<'c, 'a>) -> Option<OperationRef<'c, 'a>> {

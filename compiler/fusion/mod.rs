@@ -43,6 +43,7 @@ pub use form::{Form, Kind};
 pub use graph::{
     Function, Graph, Node, NodeId, ValueId, is_view, read_function, read_open_function,
 };
+pub use loops::WhySlow;
 pub use pass::{Fuse, explain, fuse_function, fuse_function_with};
 pub use plan::{Kernel, Plan};
 pub use report::{

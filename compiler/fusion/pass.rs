@@ -15,7 +15,7 @@ use super::{
     fuse_segment,
     graph::{Function, is_general, is_view, read_open_function},
     inline::{Inlined, inline_computes, key, reshapes_to_views},
-    loops::explain_loops,
+    loops::{WhySlow, explain_loops},
     open::{is_open, join_rows},
     report::{FusionReport, Simplification, WhyNot},
     segment::{GraphSegment, Segment, segments},
@@ -80,13 +80,15 @@ pub fn fuse_function_with<'c: 'a, 'a>(
     fuse(func, decide, |_, _| {}).map(|_| ())
 }
 
-/// As [`fuse_function_with`]; returns a report of what was done and why.
+/// As [`fuse_function_with`]; returns a report of what was done and why. `why_slow` says why loops of an op are slow, if they
+/// are.
 ///
 /// # Errors
 /// See [`fuse_function`].
 pub fn explain<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
+    why_slow: WhySlow<'_>,
 ) -> Result<FusionReport, String> {
     let name = read::string(&func, "sym_name").unwrap_or_default();
     let mut report = FusionReport { function: name, ..FusionReport::default() };
@@ -98,7 +100,7 @@ pub fn explain<'c: 'a, 'a>(
         name_sizes(&mut report, decided.function);
     })?;
     explain_attention(&mut report, func);
-    let (loops, apart) = explain_loops(func, &inlined);
+    let (loops, apart) = explain_loops(func, &inlined, why_slow);
     let kernels = loops.len() as u64;
     report.before.kernels +=
         kernels + loops.iter().map(|one| one.inlined.len() as u64).sum::<u64>();

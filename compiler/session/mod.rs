@@ -309,7 +309,8 @@ impl Session {
         options: &CompileOptions,
         symbols: &dyn Fn(&str) -> Option<i64>,
     ) -> Result<BTreeMap<String, KernelWork>, Error> {
-        self.fused(input, options).map(|fused| profile::work(&fused, symbols))
+        self.fused(input, options)
+            .map(|fused| profile::work(&fused.program, &fused.kernels, symbols))
     }
 
     fn fused(&self, input: Input, options: &CompileOptions) -> Result<Arc<Fused>, Error> {

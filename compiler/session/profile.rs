@@ -1,6 +1,6 @@
 //! What profiles say of kernels: names that describe them, the nodes they compute, and their work.
 
-use super::{error::QueryError, kernel, queries::Fused};
+use super::{error::QueryError, kernel};
 use crate::{
     attributes::SIZES,
     codegen::{SymbolScope, data_object},
@@ -10,7 +10,7 @@ use irc_dialects::tl;
 use irc_mlir::{OperationLike, OperationRef, ValueLike, read};
 use irc_tl::{Dim, Family};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The symbol of the description of a library's kernels: JSON, zero-terminated.
 pub const KERNELS: &str = "irc_kernels";
@@ -90,13 +90,17 @@ pub struct KernelWork {
 }
 
 /// The work of the kernels of a program by symbol, with these values of the program's symbols.
-pub(crate) fn work(fused: &Fused, symbols: Symbols<'_>) -> BTreeMap<String, KernelWork> {
+pub(crate) fn work(
+    program: &str,
+    kernels: &BTreeMap<String, Arc<str>>,
+    symbols: Symbols<'_>,
+) -> BTreeMap<String, KernelWork> {
     let zero = KernelWork { operations: Some(0), bytes: Some(0) };
     let found = in_context(|context| {
-        let text = fused.kernels.iter().map(|(symbol, text)| (&**symbol, &**text));
+        let text = kernels.iter().map(|(symbol, text)| (&**symbol, &**text));
         let module = kernel::module_of(context, text)?;
         let kernels = kernel::functions(module.as_operation());
-        let program = irc_mlir::parse_module(context, &fused.program)?;
+        let program = irc_mlir::parse_module(context, program)?;
         let mut found: BTreeMap<String, KernelWork> = BTreeMap::new();
         let is_launch = |op: OperationRef<'_, '_>| read::op_name(&op) == tl::LAUNCH;
         for launch in irc_mlir::walk_collect(program.as_operation(), is_launch) {

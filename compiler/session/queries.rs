@@ -16,6 +16,7 @@ use crate::{
     fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
     import::{Imported, Parsed, Position, path_of, positions},
     lowering::{
+        compute_to_loops::why_scalar,
         emit_entry::WEIGHTS,
         graph_to_tl::{give_values, graph_to_tl, graph_to_tl_at, weights},
         prepare_products::prepare_products,
@@ -378,9 +379,8 @@ pub fn slow_kernels<'db>(
     let mut slow: Vec<_> = slow.collect();
     slow.sort();
     let warning = |(_, node, why): (_, &String, &String)| {
-        let what =
-            "its sum of products runs in scalar loops, several times more slowly than in vectors";
-        Diagnostic::warning("kernel-scalar", format!("{node}: {what}: {why}"))
+        let message = format!("{node}: {SCALAR}, several times more slowly than in vectors: {why}");
+        Diagnostic::warning("kernel-scalar", message)
             .path(path_of(node))
             .help("known sizes have schedules in vectors, and loops have vectors of f32: --shape states sizes")
     };
@@ -390,6 +390,9 @@ pub fn slow_kernels<'db>(
     }
     Ok(found)
 }
+
+/// What is slow in a kernel of the diagnostic `kernel-scalar`.
+const SCALAR: &str = "its sum of products runs in scalar loops";
 
 /// The position of each origin in a program, in the order of its nodes.
 fn order_of(graph: &Graph) -> BTreeMap<Arc<str>, usize> {
@@ -635,10 +638,13 @@ pub fn explain_fusion(
 ) -> Result<FusionReport, QueryError> {
     let source = source(db, input);
     let decide = |segment: &Segment| decided(db, segment);
+    let why_slow = |op: &irc_tl::Op, operands: &[irc_tl::Type]| {
+        why_scalar(op, operands).map(|why| format!("{SCALAR}: {why}"))
+    };
     lowered(db, input, options, "tensor", source.name(), |_, module| {
         let mut reports = vec![];
         for function in read::body_ops(module.as_operation()) {
-            let report = explain(function, decide);
+            let report = explain(function, decide, &why_slow);
             reports.push(report.map_err(|error| irc_mlir::PassError::at(&function, error)).ok()?);
         }
         FusionReport::of_program(reports)

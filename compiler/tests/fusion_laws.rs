@@ -55,7 +55,7 @@ fn fusion_is_deterministic() {
         let texts = [(); 2].map(|()| {
             let context = context();
             let module = Program::random(seed).module(&context);
-            let report = fusion::explain(func(&module), fusion::fuse_segment)
+            let report = fusion::explain(func(&module), fusion::fuse_segment, &|_, _| None)
                 .expect("the program is explained");
             fusion::fuse_function(func(&module)).expect("the program fuses");
             format!("{report}\n{}", to_text(&module.as_operation(), true))
@@ -70,8 +70,8 @@ fn every_fusion_rule_is_used() {
     for seed in 0..PROGRAMS {
         let context = context();
         let module = Program::random(seed).module(&context);
-        let report =
-            fusion::explain(func(&module), fusion::fuse_segment).expect("the program is explained");
+        let report = fusion::explain(func(&module), fusion::fuse_segment, &|_, _| None)
+            .expect("the program is explained");
         for step in report.groups.iter().flat_map(|group| &group.steps) {
             unused.retain(|name| *name != step.rule);
             assert!(!step.rule.is_empty(), "seed {seed}: {step} names no rule");
@@ -84,8 +84,8 @@ fn every_fusion_rule_is_used() {
 fn a_report_reads_back() {
     let context = context();
     let module = Program::random(3).module(&context);
-    let report =
-        fusion::explain(func(&module), fusion::fuse_segment).expect("the program is explained");
+    let report = fusion::explain(func(&module), fusion::fuse_segment, &|_, _| None)
+        .expect("the program is explained");
     let json = serde_json::to_string(&report).expect("it is data");
     assert_eq!(report, serde_json::from_str(&json).expect("it reads back"));
 }
@@ -106,8 +106,8 @@ fn a_long_chain_is_one_kernel() {
         results: vec![200],
     };
     let module = program.module(&context);
-    let report =
-        fusion::explain(func(&module), fusion::fuse_segment).expect("the program is explained");
+    let report = fusion::explain(func(&module), fusion::fuse_segment, &|_, _| None)
+        .expect("the program is explained");
     assert_eq!((report.before.kernels, report.after.kernels), (200, 1));
 }
 
@@ -202,8 +202,8 @@ fn fusion_never_costs_more() {
     for seed in 0..PROGRAMS {
         let context = context();
         let module = Program::random(seed).module(&context);
-        let report =
-            fusion::explain(func(&module), fusion::fuse_segment).expect("the program is explained");
+        let report = fusion::explain(func(&module), fusion::fuse_segment, &|_, _| None)
+            .expect("the program is explained");
         let (before, after) = (report.before.total(), report.after.total());
         assert!(after <= before, "seed {seed}: {before} -> {after}");
     }

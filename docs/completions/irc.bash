@@ -91,7 +91,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__bench)
-            opts="-h -V --inputs --json --threads --seed --time --iterations --in-place --profile --peak-gflops --peak-bandwidth --backend --arch --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --json --threads --seed --time --iterations --in-place --profile --tuning --peak-gflops --peak-bandwidth --backend --arch --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -114,6 +114,10 @@ _irc() {
                     return 0
                     ;;
                 --iterations)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tuning)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -255,7 +259,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --frontend --model --inputs --arch --timestamps --no-persistent --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --tuning --model-name --report --host-fallback --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --frontend --model --inputs --arch --timestamps --no-persistent --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --model-name --report --host-fallback --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --tuning --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -315,10 +319,6 @@ _irc() {
                     ;;
                 --codegen)
                     COMPREPLY=($(compgen -W "o c" -- "${cur}"))
-                    return 0
-                    ;;
-                --tuning)
-                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --model-name)
@@ -394,6 +394,10 @@ _irc() {
                     return 0
                     ;;
                 --results)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tuning)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -533,7 +537,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-            opts="-h -V --model --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --max-instructions --transport --backend --arch --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-h -V --model --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --max-instructions --transport --backend --arch --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --tuning --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -636,6 +640,10 @@ _irc() {
                     return 0
                     ;;
                 --results)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tuning)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -38,7 +38,7 @@ complete -c irc -n "__fish_irc_needs_command" -f -a "compile" -d 'Compile a mode
 complete -c irc -n "__fish_irc_needs_command" -f -a "run" -d 'Run a model, compiled library, archive, or the ARK plans of all ranks'
 complete -c irc -n "__fish_irc_needs_command" -f -a "check" -d 'Check files and report every error'
 complete -c irc -n "__fish_irc_needs_command" -f -a "bench" -d 'Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline'
-complete -c irc -n "__fish_irc_needs_command" -f -a "tune" -d 'Measure schedules of a model\'s kernels, for irc compile --tuning'
+complete -c irc -n "__fish_irc_needs_command" -f -a "tune" -d 'Measure schedules of a model\'s kernels, for --tuning'
 complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
 complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output' -r -F
@@ -68,7 +68,6 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l mlf-version -d 'Mode
 7\t''"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l codegen -d 'Code in a .tar: an object file (o), or portable C source (c) [default: o] [applies to: .tar]' -r -f -a "o\t'An object file, and a shared library'
 c\t'C source, which needs only a C compiler'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l tuning -d 'File of irc tune with schedules of kernels, measured on the processor of the code [applies to: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l model-name -d 'Name of the model in a .tar [default: default] [applies to: .tar]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l report -d 'File for the cost of an NPU schedule, by segments and layers [applies to: .json, .asm of models]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l dialect -d 'Dialect of the schedule of a model [applies to: .json of models]' -r -f -a "a\t'That of the tool chain for one core: with addresses, tiles and the order of DRAM accesses'
@@ -95,6 +94,7 @@ per-tensor\t'One for each tensor'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l quantize-results -d 'Results that become bytes [default: read; for an NPU all] [applies to: ARK models, Common IR and ONNX files, Gemini schedules]' -r -f -a "read\t'Those that products of bytes read'
 all\t'All that can be, also outputs'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar, .ptx of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l tuning -d 'File of irc tune with schedules of kernels, measured on the processor of the code [applies to: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: .so, .o, .ll, .s, .c, .mlir, .tar, .ptx of models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -124,7 +124,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l expected -d 'File with e
 complete -c irc -n "__fish_irc_using_subcommand run" -l tolerance -d 'Relative tolerance for --expected [default: depends on the type]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l seed -d 'Seed for random values of missing inputs; the same on every machine' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'Folder with ONNX test data: inputs input_N.pb, expected outputs output_N.pb [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Number of threads; results do not depend on it' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Number of threads, from 1 to 1024; results do not depend on it' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of running plans, and of kernels for GPUs, for ui.perfetto.dev [applies to: ARK plans; models, PTX, shared libraries, archives]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l max-instructions -d 'Instructions of all threads after which an emulated kernel is stopped [default: 2^36] [applies to: models, ARK plans, PTX, shared libraries, archives]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks communicate; with mpi, mpirun starts one process per rank' -r -f -a "inprocess\t'All ranks run in one process'
@@ -150,6 +150,7 @@ per-tensor\t'One for each tensor'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l quantize-results -d 'Results that become bytes [default: read; for an NPU all] [applies to: ARK models, Common IR and ONNX files, NPU programs]' -r -f -a "read\t'Those that products of bytes read'
 all\t'All that can be, also outputs'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: ARK models, Common IR and ONNX files, Gemini frontend files]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l tuning -d 'File of irc tune with schedules of kernels, measured on the processor of the code [applies to: ARK models, Common IR and ONNX files, Gemini frontend files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -203,10 +204,11 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l assume-stated-shapes -
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'File with inputs; others are random. Symbolic sizes follow from it, or from --shape for models; in archives, others are 1 [applies to: models, shared libraries, archives, PTX]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Number of threads; results do not depend on it' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Number of threads, from 1 to 1024; results do not depend on it' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l seed -d 'Seed for random inputs' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l time -d 'Seconds to measure, after warming up for a tenth of that' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l iterations -d 'Number of runs to measure; overrides --time' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l tuning -d 'File of irc tune with schedules of kernels, measured on the processor of the code [applies to: ARK models, Common IR and ONNX files, Gemini frontend files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-gflops -d 'Peak arithmetic throughput in GFLOP/s; skips its measurement' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-bandwidth -d 'Peak memory bandwidth in GB/s, reads plus writes; skips its measurement' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l backend -d 'Code generator' -r -f -a "llvm\t'LLVM: the fastest code'
@@ -298,6 +300,6 @@ complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcom
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "run" -d 'Run a model, compiled library, archive, or the ARK plans of all ranks'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "check" -d 'Check files and report every error'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "bench" -d 'Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline'
-complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "tune" -d 'Measure schedules of a model\'s kernels, for irc compile --tuning'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "tune" -d 'Measure schedules of a model\'s kernels, for --tuning'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -65,7 +65,6 @@ ark\:"A reproduction of ARK'\''s planner, which schedules one op after another")
 '--mlf-version=[Model Library Format version of a .tar \[default\: 5\] \[applies to\: .tar\]]:N:(5 7)' \
 '--codegen=[Code in a .tar\: an object file (o), or portable C source (c) \[default\: o\] \[applies to\: .tar\]]:KIND:((o\:"An object file, and a shared library"
 c\:"C source, which needs only a C compiler"))' \
-'--tuning=[File of irc tune with schedules of kernels, measured on the processor of the code \[applies to\: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files\]]:TUNE.json:_files' \
 '--model-name=[Name of the model in a .tar \[default\: default\] \[applies to\: .tar\]]:NAME:_default' \
 '--report=[File for the cost of an NPU schedule, by segments and layers \[applies to\: .json, .asm of models\]]:R.json:_files' \
 '--dialect=[Dialect of the schedule of a model \[applies to\: .json of models\]]:DIALECT:((a\:"That of the tool chain for one core\: with addresses, tiles and the order of DRAM accesses"
@@ -92,6 +91,7 @@ per-tensor\:"One for each tensor"))' \
 '--quantize-results=[Results that become bytes \[default\: read; for an NPU all\] \[applies to\: ARK models, Common IR and ONNX files, Gemini schedules\]]:WHICH:((read\:"Those that products of bytes read"
 all\:"All that can be, also outputs"))' \
 '--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar, .ptx of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
+'--tuning=[File of irc tune with schedules of kernels, measured on the processor of the code \[applies to\: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files\]]:TUNE.json:_files' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar, .ptx of models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -129,7 +129,7 @@ _arguments "${_arguments_options[@]}" : \
 '--tolerance=[Relative tolerance for --expected \[default\: depends on the type\]]:X:_default' \
 '--seed=[Seed for random values of missing inputs; the same on every machine]:N:_default' \
 '--data-set=[Folder with ONNX test data\: inputs input_N.pb, expected outputs output_N.pb \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
-'--threads=[Number of threads; results do not depend on it]:N:_default' \
+'--threads=[Number of threads, from 1 to 1024; results do not depend on it]:N:_default' \
 '--trace=[File for a timeline of running plans, and of kernels for GPUs, for ui.perfetto.dev \[applies to\: ARK plans; models, PTX, shared libraries, archives\]]:T.json:_files' \
 '--max-instructions=[Instructions of all threads after which an emulated kernel is stopped \[default\: 2^36\] \[applies to\: models, ARK plans, PTX, shared libraries, archives\]]:N:_default' \
 '--transport=[How ranks communicate; with mpi, mpirun starts one process per rank]:HOW:((inprocess\:"All ranks run in one process"
@@ -155,6 +155,7 @@ per-tensor\:"One for each tensor"))' \
 '--quantize-results=[Results that become bytes \[default\: read; for an NPU all\] \[applies to\: ARK models, Common IR and ONNX files, NPU programs\]]:WHICH:((read\:"Those that products of bytes read"
 all\:"All that can be, also outputs"))' \
 '--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: ARK models, Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
+'--tuning=[File of irc tune with schedules of kernels, measured on the processor of the code \[applies to\: ARK models, Common IR and ONNX files, Gemini frontend files\]]:TUNE.json:_files' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -222,10 +223,11 @@ plain\:"One line per step"))' \
 (bench)
 _arguments "${_arguments_options[@]}" : \
 '--inputs=[File with inputs; others are random. Symbolic sizes follow from it, or from --shape for models; in archives, others are 1 \[applies to\: models, shared libraries, archives, PTX\]]:X.npz:_files' \
-'--threads=[Number of threads; results do not depend on it]:N:_default' \
+'--threads=[Number of threads, from 1 to 1024; results do not depend on it]:N:_default' \
 '--seed=[Seed for random inputs]:N:_default' \
 '--time=[Seconds to measure, after warming up for a tenth of that]:S:_default' \
 '--iterations=[Number of runs to measure; overrides --time]:N:_default' \
+'--tuning=[File of irc tune with schedules of kernels, measured on the processor of the code \[applies to\: ARK models, Common IR and ONNX files, Gemini frontend files\]]:TUNE.json:_files' \
 '--peak-gflops=[Peak arithmetic throughput in GFLOP/s; skips its measurement]:X:_default' \
 '--peak-bandwidth=[Peak memory bandwidth in GB/s, reads plus writes; skips its measurement]:X:_default' \
 '--backend=[Code generator]:NAME:((llvm\:"LLVM\: the fastest code"
@@ -389,7 +391,7 @@ _irc_commands() {
 'run:Run a model, compiled library, archive, or the ARK plans of all ranks' \
 'check:Check files and report every error' \
 'bench:Benchmark a model or plan\: latency, GFLOP/s, bytes, percentage of the roofline' \
-'tune:Measure schedules of a model'\''s kernels, for irc compile --tuning' \
+'tune:Measure schedules of a model'\''s kernels, for --tuning' \
 'simulate:Simulate an NPU schedule\: cycles, traces, results' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
@@ -417,7 +419,7 @@ _irc__subcmd__help_commands() {
 'run:Run a model, compiled library, archive, or the ARK plans of all ranks' \
 'check:Check files and report every error' \
 'bench:Benchmark a model or plan\: latency, GFLOP/s, bytes, percentage of the roofline' \
-'tune:Measure schedules of a model'\''s kernels, for irc compile --tuning' \
+'tune:Measure schedules of a model'\''s kernels, for --tuning' \
 'simulate:Simulate an NPU schedule\: cycles, traces, results' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
