@@ -23,7 +23,8 @@ pub struct Calibration {
 }
 
 impl Model<'_> {
-    /// A warning if products or convolutions with constant weights stay in `f32`, as their sizes are open.
+    /// A warning if products or convolutions with constant weights stay in `f32`, as their sizes are open, while others become
+    /// products of bytes.
     ///
     /// # Errors
     /// Errors in the file.
@@ -31,6 +32,9 @@ impl Model<'_> {
         let imported = self.imported()?;
         let graph = &imported.graph;
         let products = Plan::new(graph, scope).products();
+        if products.is_empty() {
+            return Ok(vec![]);
+        }
         let constants: BTreeSet<ValueId> = graph
             .nodes
             .iter()
