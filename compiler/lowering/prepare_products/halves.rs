@@ -86,8 +86,15 @@ fn wide_constant(constant: &Constant, shared: &mut Shared) -> Option<Constant> {
 /// The nodes that compute values and read them.
 pub(super) struct Neighbours<'g> {
     graph: &'g Graph,
-    /// By value, the positions of its maker and readers; empty until they are needed.
-    found: OnceCell<BTreeMap<ValueId, (Option<usize>, Vec<usize>)>>,
+    /// By value; empty until they are needed.
+    found: OnceCell<BTreeMap<ValueId, Neighbour>>,
+}
+
+/// The positions of the nodes around a value.
+#[derive(Default)]
+struct Neighbour {
+    maker: Option<usize>,
+    readers: Vec<usize>,
 }
 
 /// The maximum number of nodes between a product and the maximum or exponential of a softmax.
@@ -98,15 +105,15 @@ impl<'g> Neighbours<'g> {
         Self { graph, found: OnceCell::new() }
     }
 
-    fn of_value(&self, value: ValueId) -> Option<&(Option<usize>, Vec<usize>)> {
+    fn of_value(&self, value: ValueId) -> Option<&Neighbour> {
         let find = || {
-            let mut found: BTreeMap<ValueId, (Option<usize>, Vec<usize>)> = BTreeMap::new();
+            let mut found: BTreeMap<ValueId, Neighbour> = BTreeMap::new();
             for (index, node) in self.graph.nodes.iter().enumerate() {
                 node.results.iter().for_each(|value| {
-                    found.entry(*value).or_default().0 = Some(index);
+                    found.entry(*value).or_default().maker = Some(index);
                 });
                 node.operands.iter().for_each(|value| {
-                    found.entry(*value).or_default().1.push(index);
+                    found.entry(*value).or_default().readers.push(index);
                 });
             }
             found
@@ -120,11 +127,11 @@ impl<'g> Neighbours<'g> {
         let node_at = |index: &usize| &self.graph.nodes[*index];
         let mut next = node.results.first().copied();
         for _ in 0..MAX_BETWEEN {
-            let Some((_, readers)) = next.and_then(|value| self.of_value(value)) else { break };
-            if readers.iter().map(node_at).any(is_maximum) {
+            let Some(found) = next.and_then(|value| self.of_value(value)) else { break };
+            if found.readers.iter().map(node_at).any(is_maximum) {
                 return true;
             }
-            next = match readers[..] {
+            next = match found.readers[..] {
                 [reader] => node_at(&reader).results.first().copied(),
                 _ => None,
             };
@@ -132,7 +139,7 @@ impl<'g> Neighbours<'g> {
         node.operands.iter().any(|operand| {
             let mut next = Some(*operand);
             for _ in 0..MAX_BETWEEN {
-                let maker = next.and_then(|value| self.of_value(value)?.0);
+                let maker = next.and_then(|value| self.of_value(value)?.maker);
                 let Some(maker) = maker.as_ref().map(node_at) else { return false };
                 if is_exponential(maker) {
                     return true;

@@ -35,15 +35,15 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
     /// Has the pass go over tiles if operands are contiguous along another loop than the results, which is then one of the last
     /// two.
     pub(super) fn turn(&mut self, cg: &Codegen<'c, 'a>) {
-        let Some((across, form, operands)) = self.found(cg) else { return };
-        let turned = self.loops.remove(across);
-        let last = self.loops.len() - usize::from(!matches!(form, Form::Joined));
-        self.loops.insert(last, turned);
-        self.turned = Some(Turned { form, operands });
+        let Some((across, turned)) = self.found(cg) else { return };
+        let moved = self.loops.remove(across);
+        let last = self.loops.len() - usize::from(!matches!(turned.form, Form::Joined));
+        self.loops.insert(last, moved);
+        self.turned = Some(turned);
     }
 
-    /// The loop along which operands are contiguous, how to go over it, and these operands.
-    fn found(&self, cg: &Codegen<'c, 'a>) -> Option<(usize, Form, Vec<(usize, Operand)>)> {
+    /// The loop along which operands are contiguous, and how to go over it and the last one.
+    fn found(&self, cg: &Codegen<'c, 'a>) -> Option<(usize, Turned)> {
         let stages = || self.pass.stages.iter().map(|s| (*s, &cg.kernel.stages[*s]));
         let plain = stages().all(|(_, stage)| {
             !stage.reduces() && stage.outputs.iter().all(|output| !output.reads_init)
@@ -96,7 +96,7 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         };
         let is_tile = loop_.size >= 4 && last.size >= 4 || !matches!(form, Form::Tiles(_));
         let is_short = super::cost(cg, self.pass) <= MAX_COST;
-        (is_tile && is_short).then_some((across, form, operands))
+        (is_tile && is_short).then_some((across, Turned { form, operands }))
     }
 
     /// The number of units of the last two loops.

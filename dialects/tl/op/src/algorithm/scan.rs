@@ -61,7 +61,7 @@ fn scanned<T: Copy>(
     let extent = shape[axis] as usize;
     let inner: usize = shape[axis + 1..].iter().map(|size| *size as usize).product();
     let mut result = values.to_vec();
-    for first in (0..values.len()).filter(|at| at / inner % extent == 0) {
+    for first in (0..values.len()).filter(|at| (at / inner).is_multiple_of(extent)) {
         let mut total = start;
         for step in 0..extent {
             let at = first + inner * if reverse { extent - 1 - step } else { step };
