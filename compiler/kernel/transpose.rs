@@ -4,7 +4,10 @@ use irc_mlir::ops::arith;
 use irc_mlir::{Type, Value};
 
 /// The maximum extent of a loop whose iterations are interleaved in memory.
-pub const MAX_INTERLEAVED: i64 = 4;
+const MAX_INTERLEAVED: i64 = 4;
+
+/// The minimum number of rows and of columns of tiles.
+const MIN_EXTENT: i64 = 4;
 
 /// Bytes of a cache line.
 const LINE: i64 = 64;
@@ -16,9 +19,46 @@ pub enum Form {
     /// In tiles that are transposed in registers.
     Tiles(Tiles),
     /// Each vector of columns with all rows, which are few, and whose elements are next to each other in the operand.
-    Split,
+    Deinterleaved,
     /// Each vector of rows with all columns, which are few, and whose elements are next to each other in the result.
-    Joined,
+    Interleaved,
+}
+
+impl Form {
+    /// How so many rows and columns are traversed, where they are known: of elements of at most so many bytes, in vectors of
+    /// so many lanes. `None` if too few elements fill vectors.
+    ///
+    /// `are_adjacent` states whether the elements of all rows are next to each other in the operand, and those of all columns
+    /// in the result. `strides` are the distances in bytes between columns of the operand and between rows of the result, if
+    /// they are known.
+    pub fn of(
+        [rows, columns]: [Option<i64>; 2],
+        are_adjacent: [bool; 2],
+        strides: [Option<i64>; 2],
+        (bytes, lanes): (i64, i64),
+    ) -> Option<Self> {
+        let is_few = |extent: Option<i64>| {
+            extent.is_some_and(|extent| (2..=MAX_INTERLEAVED).contains(&extent))
+        };
+        let fills = |extent: Option<i64>, least| extent.is_none_or(|extent| extent >= least);
+        if is_few(columns) && are_adjacent[1] && fills(rows, lanes) {
+            return Some(Self::Interleaved);
+        }
+        if is_few(rows) && are_adjacent[0] && fills(columns, lanes) {
+            return Some(Self::Deinterleaved);
+        }
+        let fit = [rows, columns].into_iter().all(|extent| fills(extent, MIN_EXTENT));
+        fit.then(|| Self::Tiles(Tiles::new(bytes, lanes, strides)))
+    }
+
+    /// What a unit of work has: so many rows (0) or columns (1).
+    pub const fn unit(self, lanes: i64) -> (usize, i64) {
+        match self {
+            Self::Tiles(tiles) => (0, tiles.block[0]),
+            Self::Deinterleaved => (1, lanes),
+            Self::Interleaved => (0, lanes),
+        }
+    }
 }
 
 /// Tiles of some rows, and as many columns as a vector has lanes.
@@ -33,9 +73,8 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// Tiles of elements of at most so many bytes, for vectors of so many lanes, given the distances in bytes between columns of
-    /// the operand and between rows of the result, if they are known.
-    pub fn new(bytes: i64, lanes: i64, [read, written]: [Option<i64>; 2]) -> Self {
+    /// See [`Form::of`].
+    fn new(bytes: i64, lanes: i64, [read, written]: [Option<i64>; 2]) -> Self {
         let height = (4 * lanes / bytes.max(4)).clamp(1, lanes);
         let block = [height, lanes].map(|count| count.max(LINE / bytes));
         // Lines at a multiple of a large power of two share few places in a cache.
@@ -43,13 +82,7 @@ impl Tiles {
         Self { height, block, by_columns: zeros(written) > zeros(read) }
     }
 
-    /// Rows of a block.
-    pub fn rows(&self) -> i64 {
-        self.block[0]
-    }
-
-    /// Loops over the tiles of a block of rows, the first of which is given, and all columns; `body` gets the first row and
-    /// column of each. Tiles at the end overlap those before them, so that all are whole if there are as many rows and
+    /// Loops over the tiles of the block of rows with a number, and all columns; `body` gets the first row and column of each. Tiles at the end overlap those before them, so that all are whole if there are as many rows and
     /// columns; elements in both are computed twice, and are the same.
     ///
     /// # Errors
@@ -57,15 +90,15 @@ impl Tiles {
     pub fn each<'c: 'a, 'a, E>(
         &self,
         e: Emit<'c, 'a>,
-        first: Value<'c, 'a>,
-        (rows, columns): (Value<'c, 'a>, Value<'c, 'a>),
+        block: Value<'c, 'a>,
+        [rows, columns]: [Value<'c, 'a>; 2],
         lanes: i64,
         body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         let range = |e: Emit<'c, 'a>, first, block, (end, step)| {
             (first, e.min(e.offset(first, block), end), step)
         };
-        let own = range(e, first, self.block[0], (rows, self.height));
+        let own = range(e, e.scale(block, self.block[0]), self.block[0], (rows, self.height));
         e.for_each((e.index(0), columns, self.block[1]), &[], |e, first, _| {
             let across = range(e, first, self.block[1], (columns, lanes));
             let (outer, inner) = if self.by_columns { (own, across) } else { (across, own) };
@@ -135,33 +168,41 @@ pub fn tile<'c: 'a, 'a>(
 }
 
 /// The vectors of every `n`-th element of contiguous ones, which `n` vectors hold: vector `i` has elements `i`, `n + i`, ...
-pub fn split<'c: 'a, 'a>(
+pub fn deinterleave<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     vectors: &[Value<'c, 'a>],
     of: (Lanes, Type<'c>),
 ) -> Vec<Value<'c, 'a>> {
-    let (all, count) = (concatenated(e, vectors, of), vectors.len() as i64);
-    let each = |first: i64| {
-        let picks: Vec<i64> = (0..of.0.count()).map(|lane| lane * count + first).collect();
-        e.shuffle_to(all, all, &picks, of.0.of(of.1))
-    };
-    (0..count).map(each).collect()
+    let count = vectors.len() as i64;
+    reordered(e, vectors, of, |vector, lane| lane * count + vector)
 }
 
-/// The reverse of [`split`].
-pub fn joined<'c: 'a, 'a>(
+/// The reverse of [`deinterleave`].
+pub fn interleave<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     vectors: &[Value<'c, 'a>],
     of: (Lanes, Type<'c>),
 ) -> Vec<Value<'c, 'a>> {
-    let (all, count) = (concatenated(e, vectors, of), vectors.len() as i64);
-    let lanes = of.0.count();
-    let each = |vector: i64| {
-        let places = vector * lanes..(vector + 1) * lanes;
-        let picks: Vec<i64> = places.map(|at| at % count * lanes + at / count).collect();
-        e.shuffle_to(all, all, &picks, of.0.of(of.1))
+    let (count, lanes) = (vectors.len() as i64, of.0.count());
+    reordered(e, vectors, of, |vector, lane| {
+        let at = vector * lanes + lane;
+        at % count * lanes + at / count
+    })
+}
+
+/// As many vectors of the same elements, of which each lane has the element at the place that `pick` selects.
+fn reordered<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    vectors: &[Value<'c, 'a>],
+    (lanes, element): (Lanes, Type<'c>),
+    pick: impl Fn(i64, i64) -> i64,
+) -> Vec<Value<'c, 'a>> {
+    let all = concatenated(e, vectors, (lanes, element));
+    let vector = |vector: usize| {
+        let picks: Vec<i64> = (0..lanes.count()).map(|lane| pick(vector as i64, lane)).collect();
+        e.shuffle_to(all, all, &picks, lanes.of(element))
     };
-    (0..count).map(each).collect()
+    (0..vectors.len()).map(vector).collect()
 }
 
 /// Vectors after each other, as one.

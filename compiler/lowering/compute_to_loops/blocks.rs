@@ -11,7 +11,7 @@ use crate::{
     },
     lowering::linalg_to_vector::{
         signature,
-        split::{Extent, MAX_PARTS, MIN_CYCLES, MIN_PART, Units},
+        split::{Extent, MAX_PARTS, MIN_CYCLES, MIN_PART, Units, indices},
     },
 };
 use irc_dialects::tl;
@@ -235,14 +235,8 @@ fn emit<'c: 'a, 'a>(
     let along = Extent::Passed(*rows).groups(e, callee.items);
     let all = rest.iter().map(|count| Extent::Passed(*count)).chain([along]);
     let all = Extent::product(e, &all.collect::<Vec<_>>());
-    let (from, to) = match own {
-        None => (e.index(0), all.value(e)),
-        Some([part, parts]) => {
-            let units = Units::of_part(e, all, part, parts);
-            (units.from, units.to)
-        }
-    };
-    let Ok(_) = e.for_each((from, to, 1), &[], |e, unit, _| {
+    let units = Units::of(e, all, own);
+    let Ok(_) = e.for_each((units.from, units.to, 1), &[], |e, unit, _| {
         let (items, block) = items_of(e, callee, unit, (along.value(e), *rows), rest);
         let (operands, workspace) = frame.buffers.split_at(frame.buffers.len() - 1);
         let places = (0..operands.len()).map(|at| {
@@ -263,12 +257,18 @@ fn emit<'c: 'a, 'a>(
             e.min(left, e.index(callee.items))
         });
         if let Some(calls) = &callee.columns {
-            calls.emit(e, callee, frame, (&windows, left), (unit, from, block, items[rest.len()]));
+            calls.emit(
+                e,
+                callee,
+                frame,
+                (&windows, left),
+                (unit, units.from, block, items[rest.len()]),
+            );
             return Ok::<_, Infallible>(vec![]);
         }
         // All blocks share the workspace.
         if callee.kept().is_some() {
-            keep(e, (workspace[0], e.index(0)), is_kept(e, (unit, from), block));
+            keep(e, (workspace[0], e.index(0)), is_kept(e, (unit, units.from), block));
         }
         let memory = (workspace[0], e.index(0), frame.inputs);
         let mut operands = arguments(e, callee, &windows, memory, left);
@@ -345,8 +345,8 @@ fn items_of<'c: 'a, 'a>(
     (along, rows): (Value<'c, 'a>, Value<'c, 'a>),
     rest: &[Value<'c, 'a>],
 ) -> (Vec<Value<'c, 'a>>, Value<'c, 'a>) {
-    let is_only = rest.is_empty();
-    let block = if is_only { unit } else { e.binary(arith::REMUI, unit, along) };
+    let mut items = indices(e, unit, &[rest, &[along]].concat());
+    let block = items[rest.len()];
     // The blocks of a causal mask with the most columns come first, so that the others find these packed.
     let backwards = callee.columns.as_ref().is_some_and(Calls::is_causal);
     let place = match backwards {
@@ -357,13 +357,7 @@ fn items_of<'c: 'a, 'a>(
     if callee.info.rows.is_none() && callee.items > 1 {
         item = e.min(item, e.binary(arith::SUBI, rows, e.index(callee.items)));
     }
-    let mut items = vec![item];
-    let mut left = if is_only { unit } else { e.binary(arith::DIVUI, unit, along) };
-    for (at, count) in rest.iter().enumerate().rev() {
-        items.push(if at == 0 { left } else { e.binary(arith::REMUI, left, *count) });
-        left = if at == 0 { left } else { e.binary(arith::DIVUI, left, *count) };
-    }
-    items.reverse();
+    items[rest.len()] = item;
     (items, block)
 }
 

@@ -135,7 +135,7 @@ fn divided(kernel: &Kernel<'_>) -> Option<Vec<Dim>> {
         Work::Nest(nest) => nest::cycles(nest),
         Work::Algorithm(algorithm) => {
             let types: Vec<_> = step.operands.iter().map(|id| &kernel.values[*id].ty).collect();
-            Some(algorithms::cycles(algorithm, &types))
+            Some(algorithms::cycles(algorithm, &types).unwrap_or(0.into()))
         }
     });
     let cycles: Vec<Dim> = cycles.collect::<Option<_>>()?;

@@ -160,19 +160,10 @@ fn emit_update<'c: 'a, 'a>(
     let writer = Writer::new(&new, operands, result, sizes);
     let around = &nest.compute.dims[..update.axis];
     let count = Extent::Passed(sizes.value(e, &Dim::product(around)));
-    let units = match part {
-        Some([part, parts]) => Units::of_part(e, count, part, parts),
-        None => Units { from: e.index(0), to: count.value(e) },
-    };
+    let units = Units::of(e, count, part);
+    let extents: Vec<_> = around.iter().map(|dim| sizes.value(e, dim)).collect();
     let Ok(_) = e.for_each((units.from, units.to, 1), &[], |e, unit, _| {
-        let mut at = vec![unit; update.axis];
-        let mut left = unit;
-        for (index, dim) in at.iter_mut().zip(around).skip(1).rev() {
-            let extent = sizes.value(e, dim);
-            *index = e.binary(arith::REMUI, left, extent);
-            left = e.binary(arith::DIVUI, left, extent);
-        }
-        at.iter_mut().take(1).for_each(|outermost| *outermost = left);
+        let mut at = split::indices(e, unit, &extents);
         let all = (e.index(0), sizes.value(e, &nest.compute.dims[update.axis]));
         let (from, to) = writer.range(e, &update.new, &at, all);
         let Ok(_) = e.for_each((from, to, 1), &[], |e, index, _| {

@@ -5,9 +5,9 @@ use super::{
 };
 use crate::kernel::{
     emit::{Buffer, Emit, Lanes},
-    transpose::{self, Form, MAX_INTERLEAVED, Tiles},
+    transpose::{self, Form},
 };
-use crate::lowering::linalg_to_vector::split::{Extent, Units};
+use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
 use irc_mlir::{Value, ops::arith};
 use irc_tl::{Dim, Scalar, Type};
 use std::convert::Infallible;
@@ -74,8 +74,8 @@ impl Transposed {
             Form::Tiles(tiles) => {
                 [fits(dim_rows, tiles.height, rows), fits(dim_columns, self.lanes, columns)]
             }
-            Form::Split => [None, fits(dim_columns, self.lanes, columns)],
-            Form::Joined => [fits(dim_rows, self.lanes, rows), None],
+            Form::Deinterleaved => [None, fits(dim_columns, self.lanes, columns)],
+            Form::Interleaved => [fits(dim_rows, self.lanes, rows), None],
         };
         let fit = fit.into_iter().flatten().reduce(|all, one| e.binary(arith::ANDI, all, one));
         let all = |e| {
@@ -109,28 +109,19 @@ impl Transposed {
             .collect();
         let (rows, columns) =
             (sizes.value(e, &self.dims[self.across]), sizes.value(e, &self.dims[last]));
-        let blocks = match self.form {
-            Form::Tiles(tiles) => Extent::Passed(rows).groups(e, tiles.rows()),
-            Form::Split => Extent::Passed(columns).groups(e, self.lanes),
-            Form::Joined => Extent::Passed(rows).groups(e, self.lanes),
-        };
-        let blocks = blocks.value(e);
+        let both = [rows, columns];
+        let (dim, count) = self.form.unit(self.lanes);
+        let blocks = Extent::Passed(both[dim]).groups(e, count).value(e);
         let outer: Vec<usize> = (0..last).filter(|dim| *dim != self.across).collect();
-        let count = outer.iter().fold(blocks, |count, dim| {
-            e.binary(arith::MULI, count, sizes.value(e, &self.dims[*dim]))
-        });
-        let units = match part {
-            Some([part, parts]) => Units::of_part(e, Extent::Passed(count), part, parts),
-            None => Units { from: e.index(0), to: count },
-        };
+        let extents = outer.iter().map(|dim| sizes.value(e, &self.dims[*dim]));
+        let extents: Vec<_> = extents.chain([blocks]).collect();
+        let count: Vec<_> = extents.iter().copied().map(Extent::Passed).collect();
+        let units = Units::of(e, Extent::product(e, &count), part);
         let Ok(_) = e.for_each((units.from, units.to, 1), &[], |e, unit, _| {
-            let block = e.binary(arith::REMUI, unit, blocks);
-            let mut left = e.binary(arith::DIVUI, unit, blocks);
+            let at = split::indices(e, unit, &extents);
+            let block = at[outer.len()];
             let mut start = [e.index(0); 2];
-            for dim in outer.iter().rev() {
-                let extent = sizes.value(e, &self.dims[*dim]);
-                let index = e.binary(arith::REMUI, left, extent);
-                left = e.binary(arith::DIVUI, left, extent);
+            for (dim, index) in outer.iter().zip(at) {
                 start = [0, 1].map(|side| {
                     e.add(start[side], e.binary(arith::MULI, index, strides[*dim][side]))
                 });
@@ -141,34 +132,33 @@ impl Transposed {
                 e.add(start[side], e.add(row, column))
             };
             let lanes = Lanes::Vector(self.lanes);
-            let vectors = |e: Emit<'c, 'a>, at, count: i64| -> Vec<_> {
-                let at = |index: i64| e.offset(at, index * self.lanes);
-                (0..count).map(|index| e.load_lanes(from, at(index), lanes, None)).collect()
-            };
             let of = (lanes, to.element);
             let zero = e.index(0);
             match self.form {
                 Form::Tiles(tiles) => {
-                    let first = e.scale(block, tiles.rows());
-                    tiles.each(e, first, (rows, columns), self.lanes, |e, row, column| {
+                    tiles.each(e, block, both, self.lanes, |e, row, column| {
                         let from = (from, place(e, 0, row, column), strides[last][0]);
                         let to = (to, place(e, 1, row, column), strides[self.across][1]);
                         self.tile(e, tiles.height, from, to);
                         Ok::<_, Infallible>(())
                     })?;
                 }
-                Form::Split => {
+                Form::Deinterleaved => {
                     let count = self.dims[self.across].known().unwrap_or(1);
                     let column = e.scale(block, self.lanes);
                     let column = transpose::within(e, column, self.lanes, columns);
-                    let read = vectors(e, place(e, 0, zero, column), count);
-                    let split = transpose::split(e, &read, of);
-                    for (row, value) in split.into_iter().enumerate() {
+                    let first = place(e, 0, zero, column);
+                    let read = |vector: i64| {
+                        e.load_lanes(from, e.offset(first, vector * self.lanes), lanes, None)
+                    };
+                    let read: Vec<_> = (0..count).map(read).collect();
+                    let rows = transpose::deinterleave(e, &read, of);
+                    for (row, value) in rows.into_iter().enumerate() {
                         let at = place(e, 1, e.index(row as i64), column);
                         e.store(value, to, at, lanes, None);
                     }
                 }
-                Form::Joined => {
+                Form::Interleaved => {
                     let count = self.dims[last].known().unwrap_or(1);
                     let row = e.scale(block, self.lanes);
                     let row = transpose::within(e, row, self.lanes, rows);
@@ -178,7 +168,9 @@ impl Transposed {
                     };
                     let read: Vec<_> = (0..count).map(read).collect();
                     let at = place(e, 1, row, zero);
-                    for (index, value) in transpose::joined(e, &read, of).into_iter().enumerate() {
+                    for (index, value) in
+                        transpose::interleave(e, &read, of).into_iter().enumerate()
+                    {
                         e.store(value, to, e.offset(at, index as i64 * self.lanes), lanes, None);
                     }
                 }
@@ -232,17 +224,9 @@ fn merged(dims: &[Dim], order: &[usize]) -> (Vec<Dim>, Vec<usize>) {
 /// How the dimension across, and the last one, are traversed; `None` if too few elements fill vectors.
 fn form(dims: &[Dim], order: &[usize], across: usize, (bytes, lanes): (i64, i64)) -> Option<Form> {
     let last = dims.len() - 1;
-    let is_few = |dim: &Dim| dim.known().is_some_and(|it| (2..=MAX_INTERLEAVED).contains(&it));
-    let fills = |dim: &Dim| dim.known().is_none_or(|it| it >= lanes);
-    if is_few(&dims[last]) && across + 1 == last && fills(&dims[across]) {
-        return Some(Form::Joined);
-    }
-    if is_few(&dims[across]) && order[last] + 1 == last && fills(&dims[last]) {
-        return Some(Form::Split);
-    }
+    let are_adjacent = [order[last] + 1 == last, across + 1 == last];
     let inner = |after: Vec<&Dim>| Dim::product(after).known().map(|stride| stride * bytes);
     let read = (0..dims.len()).filter(|dim| order[*dim] > order[last]).map(|dim| &dims[dim]);
     let strides = [inner(read.collect()), inner(dims[across + 1..].iter().collect())];
-    let fills = [across, last].iter().all(|dim| dims[*dim].known().is_none_or(|it| it >= 4));
-    fills.then(|| Form::Tiles(Tiles::new(bytes, lanes, strides)))
+    Form::of([dims[across].known(), dims[last].known()], are_adjacent, strides, (bytes, lanes))
 }

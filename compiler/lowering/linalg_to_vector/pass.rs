@@ -1,11 +1,11 @@
 //! One traversal of the inner loops of a row, with a vectorized innermost loop.
 //!
 //! `elements` reads and writes tensors at a point of the loops; `partial` emits the loops of a pass that
-//! reduces only some of its inner loops; `turned` those of tiles that are transposed.
+//! reduces only some of its inner loops; `transposed` those of tiles that are transposed.
 
 mod elements;
 mod partial;
-mod turned;
+mod transposed;
 
 use super::{
     access::Access,
@@ -21,7 +21,7 @@ use elements::Around;
 use irc_mlir::ops::{arith, linalg, tensor};
 use irc_mlir::{OperationLike, TypeLike, Value};
 use std::cell::RefCell;
-use turned::{Stored, Turned};
+use transposed::{Stored, Transposed};
 
 /// Stages that share their inner loops.
 #[derive(Debug, Clone)]
@@ -106,7 +106,7 @@ struct Sweep<'p, 'c, 'a> {
     /// `(stage, output, combiner)` of every accumulator.
     accumulators: Vec<(usize, usize, Option<Combiner<'c, 'a>>)>,
     /// How the last two loops go over tiles that are transposed, if they do.
-    turned: Option<Turned>,
+    transposed: Option<Transposed>,
 }
 
 /// Emits a pass at the end of the block of `e`, with `rows` as the outer induction variables; only some of its
@@ -199,15 +199,15 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         }
         let loops = merge_loops(cg, pass);
         let (lanes, unroll, copies) = (Lanes::Scalar, 1, 1);
-        let turned = None;
-        let mut sweep = Self { pass, loops, rows, lanes, unroll, copies, accumulators, turned };
+        let transposed = None;
+        let mut sweep = Self { pass, loops, rows, lanes, unroll, copies, accumulators, transposed };
         if sweep.vectorises(cg) {
             sweep.lanes = cg.full_lanes();
             sweep.unroll = unroll_for(cg, pass);
             let mut combiners = sweep.accumulators.iter().filter_map(|(_, _, by)| by.as_ref());
             let sums = !pass.partial && combiners.any(|combiner| !combiner.idempotent);
             sweep.copies = if sums { MAX_VECTORS } else { sweep.unroll };
-            sweep.turn(cg);
+            sweep.transpose(cg);
         }
         sweep
     }
@@ -303,7 +303,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
 
     /// The number of units of the loops inside of so many.
     fn units_inside(&self, cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>, loops: usize) -> Extent<'c, 'a> {
-        if let Some(inner) = self.turned_units(cg, e) {
+        if let Some(inner) = self.transposed_units(cg, e) {
             let outer = self.loops[loops..self.loops.len() - 2].iter();
             let outer = outer.map(|each| cg.extent(each.size));
             return Extent::product(e, &outer.chain([inner]).collect::<Vec<_>>());
@@ -323,10 +323,10 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         carried: &[Value<'c, 'a>],
         units: Option<Units<'c, 'a>>,
     ) -> Result<Vec<Value<'c, 'a>>> {
-        if let Some(turned) = &self.turned
+        if let Some(transposed) = &self.transposed
             && ivs.len() + 2 == self.loops.len()
         {
-            return self.emit_turned(cg, e, ivs, turned, units).map(|()| vec![]);
+            return self.emit_transposed(cg, e, ivs, transposed, units).map(|()| vec![]);
         }
         if ivs.len() + 1 >= self.loops.len() {
             return self.emit_vector_loop(cg, e, ivs, carried, units);

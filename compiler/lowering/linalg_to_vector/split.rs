@@ -150,6 +150,14 @@ pub struct Units<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Units<'c, 'a> {
+    /// Those of `count` that a part computes, given by its number and the number of parts; all if there are no parts.
+    pub fn of(e: Emit<'c, 'a>, count: Extent<'c, 'a>, part: Option<[Value<'c, 'a>; 2]>) -> Self {
+        match part {
+            Some([part, parts]) => Self::of_part(e, count, part, parts),
+            None => Self { from: e.index(0), to: count.value(e) },
+        }
+    }
+
     /// Those of `count` that a part computes.
     pub fn of_part(
         e: Emit<'c, 'a>,
@@ -207,6 +215,28 @@ impl<'c: 'a, 'a> Units<'c, 'a> {
         };
         Self { from: limited(self.from), to: limited(self.to) }
     }
+}
+
+/// The index along each of some dimensions that a unit stands for; units are numbered in row-major order.
+pub fn indices<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    unit: Value<'c, 'a>,
+    extents: &[Value<'c, 'a>],
+) -> Vec<Value<'c, 'a>> {
+    let mut left = unit;
+    let mut found: Vec<_> = extents
+        .iter()
+        .skip(1)
+        .rev()
+        .map(|extent| {
+            let index = e.binary(arith::REMUI, left, *extent);
+            left = e.binary(arith::DIVUI, left, *extent);
+            index
+        })
+        .collect();
+    found.extend(extents.first().map(|_| left));
+    found.reverse();
+    found
 }
 
 /// A loop over `0..extent`, or over the iterations that have any of some units, of which each has `inner`; `body` gets

@@ -18,12 +18,12 @@ func.func @tiles(%x: tensor<100x200xf32>) -> tensor<200x100xf32> attributes {tl.
   return %0 : tensor<200x100xf32>
 }
 
-// CHECK-LABEL: func.func @joined(
+// CHECK-LABEL: func.func @interleaved(
 // CHECK-NOT: vector.gather
 // CHECK-COUNT-3: vector.load {{.*}} vector<16xf32>
 // CHECK-COUNT-3: vector.shuffle {{.*}} vector<48xf32>, vector<48xf32>
 // CHECK-COUNT-3: vector.store {{.*}} vector<16xf32>
-func.func @joined(%x: tensor<3x200xf32>) -> tensor<200x3xf32> attributes {tl.kernel = #tl.kernel} {
+func.func @interleaved(%x: tensor<3x200xf32>) -> tensor<200x3xf32> attributes {tl.kernel = #tl.kernel} {
   %e = tensor.empty() : tensor<200x3xf32>
   %0 = linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]}
     ins(%x : tensor<3x200xf32>) outs(%e : tensor<200x3xf32>) {

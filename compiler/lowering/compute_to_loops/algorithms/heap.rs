@@ -10,6 +10,7 @@ use crate::lowering::compute_to_loops::{
     nest::Part,
     stored,
 };
+use crate::lowering::linalg_to_vector::split::indices;
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Type as MlirType, Value, ValueLike};
 use irc_tl::{Comparison, DType};
@@ -37,11 +38,10 @@ impl<'c: 'a, 'a> TopK<'c, 'a> {
     pub(super) fn emit(&self, e: Emit<'c, 'a>, outer: Value<'c, 'a>, part: Option<Part<'c, 'a>>) {
         let [stride, _] = self.heap.strides;
         each_unit(e, e.binary(arith::MULI, outer, stride), part, |e, unit| {
-            let before = e.binary(arith::DIVUI, unit, stride);
-            let after = e.binary(arith::REMUI, unit, stride);
+            let place = indices(e, unit, &[outer, stride]);
             let start = |extent| {
                 let step = e.binary(arith::MULI, extent, stride);
-                e.add(e.binary(arith::MULI, before, step), after)
+                e.add(e.binary(arith::MULI, place[0], step), place[1])
             };
             self.row(e, Row { from: start(self.extent), to: start(self.k) });
         });

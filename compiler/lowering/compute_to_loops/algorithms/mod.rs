@@ -25,17 +25,12 @@ use scan::Scan;
 use std::convert::Infallible;
 use trees::Ensemble;
 
-/// Whether parts of an algorithm are independent, so that [`emit`] can compute some of them.
-pub(super) fn is_divided(algorithm: &Algorithm) -> bool {
-    matches!(algorithm, Algorithm::Scan { .. } | Algorithm::TopK { .. })
-}
-
-/// The cycles that an algorithm on operands of these types takes if its parts are independent; 0 if they are not.
-pub(super) fn cycles(algorithm: &Algorithm, operands: &[&Type]) -> Dim {
+/// The cycles that an algorithm on operands of these types takes, if [`emit`] can compute parts of it; otherwise `None`.
+pub(super) fn cycles(algorithm: &Algorithm, operands: &[&Type]) -> Option<Dim> {
     match algorithm {
-        Algorithm::Scan { .. } => operands[0].elements(),
-        Algorithm::TopK { .. } => operands[0].elements() * CYCLES_OF_CANDIDATE.into(),
-        _ => 0.into(),
+        Algorithm::Scan { .. } => Some(operands[0].elements()),
+        Algorithm::TopK { .. } => Some(operands[0].elements() * CYCLES_OF_CANDIDATE.into()),
+        _ => None,
     }
 }
 
@@ -193,14 +188,8 @@ fn each_unit<'c: 'a, 'a>(
     part: Option<Part<'c, 'a>>,
     body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>),
 ) {
-    let (from, to) = match part {
-        Some([part, parts]) => {
-            let units = Units::of_part(e, Extent::Passed(count), part, parts);
-            (units.from, units.to)
-        }
-        None => (e.index(0), count),
-    };
-    each(e, from, to, body);
+    let units = Units::of(e, Extent::Passed(count), part);
+    each(e, units.from, units.to, body);
 }
 
 /// Emits code that runs if a condition holds.

@@ -10,7 +10,7 @@ use crate::lowering::compute_to_loops::{
     expression::{accumulator, from_memory, scope},
     nest::{Part, neutral},
 };
-use crate::lowering::linalg_to_vector::split::Extent;
+use crate::lowering::linalg_to_vector::split::{Extent, indices};
 use irc_mlir::Value;
 use irc_mlir::ops::arith;
 use irc_tl::{Combine, DType, Rounding};
@@ -57,9 +57,8 @@ impl<'c: 'a, 'a> Scan<'c, 'a> {
             let blocks = up(e, self.stride, COLUMNS);
             let all = e.binary(arith::MULI, outer, blocks);
             each_unit(e, all, part, |e, unit| {
-                let row = e.binary(arith::DIVUI, unit, blocks);
-                let block = e.binary(arith::REMUI, unit, blocks);
-                self.columns(e, row, e.scale(block, COLUMNS), totals);
+                let place = indices(e, unit, &[outer, blocks]);
+                self.columns(e, place[0], e.scale(place[1], COLUMNS), totals);
             });
             Ok(vec![])
         };

@@ -658,9 +658,10 @@ fn fill<'c: 'a, 'a>(
                 let emit = |e, part| {
                     algorithms::emit(e, algorithm, &operands, &results, &sizes, part);
                 };
-                match algorithms::is_divided(algorithm) {
-                    true => emit(e, Some([team.first(e), team.all(e)])),
-                    false => team.alone(e, |e| emit(e, None)),
+                let types: Vec<_> = operands.iter().map(|(ty, _)| *ty).collect();
+                match algorithms::cycles(algorithm, &types) {
+                    Some(_) => emit(e, Some([team.first(e), team.all(e)])),
+                    None => team.alone(e, |e| emit(e, None)),
                 }
             }
         }

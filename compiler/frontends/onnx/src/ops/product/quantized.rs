@@ -28,8 +28,9 @@ pub(in crate::ops) fn integers(
     let are_bytes = values
         .iter()
         .all(|value| matches!(b.dtype(*value), DType::I8 | DType::U8) && b.rank(*value) >= 2);
-    if !are_bytes || b.rank(values[1]) == 2 && weights(b, values[1], zeros[1])?.is_some() {
-        return Ok(products(b, values, zeros, 1, product)?);
+    let weights = small_weights(b, values, zeros[1])?;
+    if !are_bytes || weights.is_some() {
+        return Ok(products_of(b, values, zeros, (weights, 1), product)?);
     }
     let (x, zero) = unsigned(b, values[0], zeros[0])?;
     let (w, other) = signed(b, values[1], zeros[1])?;
@@ -61,8 +62,30 @@ pub(in crate::ops) fn products(
     columns: usize,
     multiply: impl Fn(&mut Builder, ValueId, ValueId) -> Built,
 ) -> Built {
-    let is_narrow = matches!(b.dtype(values[0]), DType::I8 | DType::U8) && b.rank(values[1]) == 2;
-    let weights = if is_narrow { weights(b, values[1], zeros[1])? } else { None };
+    let weights = small_weights(b, values, zeros[1])?;
+    products_of(b, values, zeros, (weights, columns), multiply)
+}
+
+/// The matrix of [`weights`] that integers of 8 bits are multiplied with, if it is one.
+fn small_weights(
+    b: &mut Builder,
+    [x, w]: [ValueId; 2],
+    zero: Option<ValueId>,
+) -> Built<Option<(ValueId, Tensor)>> {
+    match matches!(b.dtype(x), DType::I8 | DType::U8) && b.rank(w) == 2 {
+        true => weights(b, w, zero),
+        false => Ok(None),
+    }
+}
+
+/// As [`products`], with the weights that the second matrix is, if it is constant and fits.
+fn products_of(
+    b: &mut Builder,
+    values: [ValueId; 2],
+    zeros: [Option<ValueId>; 2],
+    (weights, columns): (Option<(ValueId, Tensor)>, usize),
+    multiply: impl Fn(&mut Builder, ValueId, ValueId) -> Built,
+) -> Built {
     let Some((weights, elements)) = weights else {
         let left = centred(b, values[0], zeros[0])?;
         let right = centred(b, values[1], zeros[1])?;

@@ -1,13 +1,14 @@
 //! Passes of operands that are contiguous along another loop than the results: tiles are transposed in registers.
 //!
-//! The last loop is that of the results, the one before it that of the operands; if the results are joined, it is the
+//! The last loop is that of the results, the one before it that of the operands; if the results are interleaved, it is the
 //! reverse.
 use super::{Point, Stores, Sweep};
 use crate::kernel::{
-    emit::{Emit, Lanes},
-    transpose::{self, Form, MAX_INTERLEAVED, Tiles},
+    emit::{Buffer, Emit, Lanes},
+    transpose::{self, Form},
 };
 use crate::lowering::linalg_to_vector::{
+    access::Access,
     byte_width,
     codegen::Codegen,
     error::Result,
@@ -22,7 +23,7 @@ const MAX_COST: usize = 24;
 
 /// How a pass goes over its last two loops.
 #[derive(Debug, Clone)]
-pub(super) struct Turned {
+pub(super) struct Transposed {
     form: Form,
     /// The operands that are contiguous along the other loop, with their stages.
     operands: Vec<(usize, Operand)>,
@@ -34,16 +35,16 @@ pub(super) type Stored<'c, 'a> = (usize, usize, Value<'c, 'a>);
 impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
     /// Has the pass go over tiles if operands are contiguous along another loop than the results, which is then one of the last
     /// two.
-    pub(super) fn turn(&mut self, cg: &Codegen<'c, 'a>) {
-        let Some((across, turned)) = self.found(cg) else { return };
+    pub(super) fn transpose(&mut self, cg: &Codegen<'c, 'a>) {
+        let Some((across, transposed)) = self.found(cg) else { return };
         let moved = self.loops.remove(across);
-        let last = self.loops.len() - usize::from(!matches!(turned.form, Form::Joined));
+        let last = self.loops.len() - usize::from(!matches!(transposed.form, Form::Interleaved));
         self.loops.insert(last, moved);
-        self.turned = Some(turned);
+        self.transposed = Some(transposed);
     }
 
     /// The loop along which operands are contiguous, and how to go over it and the last one.
-    fn found(&self, cg: &Codegen<'c, 'a>) -> Option<(usize, Turned)> {
+    fn found(&self, cg: &Codegen<'c, 'a>) -> Option<(usize, Transposed)> {
         let stages = || self.pass.stages.iter().map(|s| (*s, &cg.kernel.stages[*s]));
         let plain = stages().all(|(_, stage)| {
             !stage.reduces() && stage.outputs.iter().all(|output| !output.reads_init)
@@ -76,41 +77,34 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
             outputs.filter(|output| cg.places[output.tensor].buffer().is_some())
         };
         let joins = stored().all(|output| output.access.coefs[loop_.dim] == last.size);
-        let width = self.lanes.count();
-        let is_few = |size| (2..=MAX_INTERLEAVED).contains(&size);
-        let form = if is_few(last.size) && joins && loop_.size >= width {
-            Form::Joined
-        } else if is_few(loop_.size) && is_dense && last.size >= width {
-            Form::Split
-        } else {
-            let bytes = |tensor: TensorId| byte_width(cg.kernel.tensors[tensor].element);
-            let widest = operands.iter().map(|(_, it)| bytes(it.tensor)).max()?;
-            // The distance that is a multiple of the largest power of two.
-            let read = operands.iter().map(|(_, it)| it.access.coefs[last.dim] * bytes(it.tensor));
-            let written = stored().map(|it| it.access.coefs[loop_.dim] * bytes(it.tensor));
-            let strides = [
-                read.max_by_key(|stride| stride.trailing_zeros()),
-                written.max_by_key(|stride| stride.trailing_zeros()),
-            ];
-            Form::Tiles(Tiles::new(widest, width, strides))
-        };
-        let is_tile = loop_.size >= 4 && last.size >= 4 || !matches!(form, Form::Tiles(_));
+        let bytes = |tensor: TensorId| byte_width(cg.kernel.tensors[tensor].element);
+        let widest = operands.iter().map(|(_, it)| bytes(it.tensor)).max()?;
+        // The distance that is a multiple of the largest power of two.
+        let read = operands.iter().map(|(_, it)| it.access.coefs[last.dim] * bytes(it.tensor));
+        let written = stored().map(|it| it.access.coefs[loop_.dim] * bytes(it.tensor));
+        let strides = [
+            read.max_by_key(|stride| stride.trailing_zeros()),
+            written.max_by_key(|stride| stride.trailing_zeros()),
+        ];
+        let sizes = [loop_.size, last.size].map(Some);
+        let form = Form::of(sizes, [is_dense, joins], strides, (widest, self.lanes.count()))?;
         let is_short = super::cost(cg, self.pass) <= MAX_COST;
-        (is_tile && is_short).then_some((across, Turned { form, operands }))
+        is_short.then_some((across, Transposed { form, operands }))
     }
 
     /// The number of units of the last two loops.
-    pub(super) fn turned_units(
+    pub(super) fn transposed_units(
         &self,
         cg: &Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
     ) -> Option<Extent<'c, 'a>> {
-        let turned = self.turned.as_ref()?;
-        let [across, last] = self.last_two();
-        Some(match turned.form {
-            Form::Tiles(tiles) => cg.extent(across).groups(e, tiles.rows()),
-            Form::Split | Form::Joined => cg.extent(last).groups(e, self.lanes.count()),
-        })
+        let form = self.transposed.as_ref()?.form;
+        let mut sizes = self.last_two().map(|size| cg.extent(size));
+        if matches!(form, Form::Interleaved) {
+            sizes.reverse();
+        }
+        let (dim, count) = form.unit(self.lanes.count());
+        Some(sizes[dim].groups(e, count))
     }
 
     /// The sizes of the last two loops.
@@ -119,29 +113,28 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
     }
 
     /// The last two loops, or some of their units.
-    pub(super) fn emit_turned(
+    pub(super) fn emit_transposed(
         &self,
         cg: &mut Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
         ivs: &[Value<'c, 'a>],
-        turned: &Turned,
+        transposed: &Transposed,
         units: Option<Units<'c, 'a>>,
     ) -> Result<()> {
         let ([across, last], width) = (self.last_two(), self.lanes.count());
-        let (from, to) = match (units, self.turned_units(cg, e)) {
+        let (from, to) = match (units, self.transposed_units(cg, e)) {
             (Some(units), _) => (units.from, units.to),
             (None, all) => (e.index(0), all.map_or(e.index(0), |all| all.value(e))),
         };
-        let [rows, columns] = [across, last].map(|size| e.index(size));
+        let sizes = [across, last].map(|size| e.index(size));
         e.for_each((from, to, 1), &[], |e, unit, _| {
-            let at = |e| transpose::within(e, e.scale(unit, width), width, columns);
-            match turned.form {
-                Form::Split => self.emit_split(cg, e, ivs, turned, at(e))?,
-                Form::Joined => self.emit_joined(cg, e, ivs, at(e))?,
+            let at = |e| transpose::within(e, e.scale(unit, width), width, sizes[1]);
+            match transposed.form {
+                Form::Deinterleaved => self.emit_deinterleaved(cg, e, ivs, transposed, at(e))?,
+                Form::Interleaved => self.emit_interleaved(cg, e, ivs, at(e))?,
                 Form::Tiles(tiles) => {
-                    let first = e.scale(unit, tiles.rows());
-                    tiles.each(e, first, (rows, columns), width, |e, row, column| {
-                        self.emit_tile(cg, e, ivs, turned, (row, column, tiles.height))
+                    tiles.each(e, unit, sizes, width, |e, row, column| {
+                        self.emit_tile(cg, e, ivs, transposed, (row, column, tiles.height))
                     })?;
                 }
             }
@@ -155,18 +148,18 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         cg: &mut Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
         ivs: &[Value<'c, 'a>],
-        turned: &Turned,
+        transposed: &Transposed,
         (row, column, height): (Value<'c, 'a>, Value<'c, 'a>, i64),
     ) -> Result<()> {
         let ([across, last], width) = (self.last_two(), self.lanes.count());
         let (live, columns) = (across.min(height), last.min(width));
         let lanes = Lanes::Vector(height);
-        let start = self.turned_point(ivs, [row, column], None);
+        let start = self.transposed_point(ivs, [row, column], None);
         let mut tiles = vec![];
-        for (s, operand) in &turned.operands {
-            let Some(buffer) = cg.places[operand.tensor].buffer() else { continue };
-            let element = cg.kernel.tensors[operand.tensor].element;
-            let at = self.address(e, &operand.access, &cg.places[operand.tensor], &start);
+        for (s, operand) in &transposed.operands {
+            let memory = self.memory(cg, e, operand.tensor, &operand.access, &start);
+            let Some((buffer, at)) = memory else { continue };
+            let element = buffer.element;
             let stride =
                 self.vector_loop(&cg.kernel.stages[*s]).map_or(0, |dim| operand.access.coefs[dim]);
             let mask = e.tail_mask(live, lanes);
@@ -181,7 +174,7 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         self.emit_rows(cg, e, ivs, (row, live), (column, mask), &tiles)
     }
 
-    /// So many rows of the columns that start at one, given those of turned operands.
+    /// So many rows of the columns that start at one, given those of transposed operands.
     fn emit_rows(
         &self,
         cg: &mut Codegen<'c, 'a>,
@@ -195,37 +188,39 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
             let known = |(operand, rows): &(&Operand, Vec<Value<'c, 'a>>)| {
                 (operand.tensor, operand.access.clone(), rows[index as usize])
             };
-            let point = self.turned_point(ivs, [e.offset(first, index), column], mask);
+            let point = self.transposed_point(ivs, [e.offset(first, index), column], mask);
             let known = operands.iter().map(known).collect();
             self.emit_point(cg, e, &point, &[], &known)?;
         }
         Ok(())
     }
 
-    fn emit_split(
+    fn emit_deinterleaved(
         &self,
         cg: &mut Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
         ivs: &[Value<'c, 'a>],
-        turned: &Turned,
+        transposed: &Transposed,
         column: Value<'c, 'a>,
     ) -> Result<()> {
         let ([across, _], width) = (self.last_two(), self.lanes.count());
-        let start = self.turned_point(ivs, [e.index(0), column], None);
+        let start = self.transposed_point(ivs, [e.index(0), column], None);
         let mut rows = vec![];
-        for (_, operand) in &turned.operands {
-            let Some(buffer) = cg.places[operand.tensor].buffer() else { continue };
-            let element = cg.kernel.tensors[operand.tensor].element;
-            let at = self.address(e, &operand.access, &cg.places[operand.tensor], &start);
+        for (_, operand) in &transposed.operands {
+            let memory = self.memory(cg, e, operand.tensor, &operand.access, &start);
+            let Some((buffer, at)) = memory else { continue };
             let load =
                 |index: i64| e.load_lanes(buffer, e.offset(at, index * width), self.lanes, None);
             let vectors: Vec<_> = (0..across).map(load).collect();
-            rows.push((operand, transpose::split(e, &vectors, (self.lanes, element))));
+            rows.push((
+                operand,
+                transpose::deinterleave(e, &vectors, (self.lanes, buffer.element)),
+            ));
         }
         self.emit_rows(cg, e, ivs, (e.index(0), across), (column, None), &rows)
     }
 
-    fn emit_joined(
+    fn emit_interleaved(
         &self,
         cg: &mut Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
@@ -236,28 +231,40 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         let mut rows: Vec<Vec<Stored>> = vec![];
         for index in 0..across {
             let stored = RefCell::new(vec![]);
-            let point = self.turned_point(ivs, [e.index(index), column], None);
+            let point = self.transposed_point(ivs, [e.index(index), column], None);
             let point = Point { stores: Stores::Kept(&stored), ..point };
             self.emit_point(cg, e, &point, &[], &vec![])?;
             rows.push(stored.into_inner());
         }
-        let start = self.turned_point(ivs, [e.index(0), column], None);
+        let start = self.transposed_point(ivs, [e.index(0), column], None);
         for number in 0..rows[0].len() {
             let (s, index, _) = rows[0][number];
             let output = &cg.kernel.stages[s].outputs[index];
-            let Some(buffer) = cg.places[output.tensor].buffer() else { continue };
-            let element = cg.kernel.tensors[output.tensor].element;
-            let at = self.address(e, &output.access, &cg.places[output.tensor], &start);
+            let memory = self.memory(cg, e, output.tensor, &output.access, &start);
+            let Some((buffer, at)) = memory else { continue };
             let values: Vec<_> = rows.iter().map(|row| row[number].2).collect();
-            let joined = transpose::joined(e, &values, (self.lanes, element));
-            for (index, value) in joined.into_iter().enumerate() {
+            let vectors = transpose::interleave(e, &values, (self.lanes, buffer.element));
+            for (index, value) in vectors.into_iter().enumerate() {
                 e.store(value, buffer, e.offset(at, index as i64 * width), self.lanes, None);
             }
         }
         Ok(())
     }
 
-    fn turned_point(
+    /// The memory of a tensor, and the place of an element there.
+    fn memory(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        tensor: TensorId,
+        access: &Access,
+        point: &Point<'_, 'c, 'a>,
+    ) -> Option<(Buffer<'c, 'a>, Value<'c, 'a>)> {
+        let place = &cg.places[tensor];
+        place.buffer().map(|buffer| (buffer, self.address(e, access, place, point)))
+    }
+
+    fn transposed_point(
         &self,
         ivs: &[Value<'c, 'a>],
         inner: [Value<'c, 'a>; 2],
