@@ -11,7 +11,7 @@ use super::{
 };
 use irc_dialects::tl;
 use irc_mlir::{Frame, Location, OperationLike, OperationRef, Value, ValueLike, frames, read};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names an op of the function a graph was read from.
 pub fn name_op(function: &Function<'_, '_>, node: NodeId) -> OpName {
@@ -230,21 +230,34 @@ pub fn explain_attention(report: &mut FusionReport, func: OperationRef<'_, '_>) 
         ops.into_iter().map(located).collect::<Vec<_>>()
     };
     let others: BTreeSet<OpName> = others.iter().flat_map(names).collect();
-    for group in joined {
-        let ops = names(&group);
-        let places: BTreeSet<&str> = ops.iter().map(|op| op.location.as_str()).collect();
-        // A group that is joined is not in the function any more, and computes nodes that this one does.
-        let is_joined = |own: &mut GroupReport| {
-            own.ops.last().is_some_and(|last| {
-                !others.contains(last) && places.contains(last.location.as_str())
-            })
-        };
-        let own: Vec<GroupReport> = report.groups.extract_if(.., is_joined).collect();
-        let within: BTreeSet<&OpName> = own.iter().flat_map(|group| &group.ops).collect();
-        let is_within = |edge: &UnfusedEdge| {
-            [&edge.producer, &edge.consumer].into_iter().all(|end| within.contains(end))
-        };
-        report.unfused.retain(|edge| !is_within(edge));
+    let attention: Vec<Vec<OpName>> = joined.iter().map(names).collect();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (number, ops) in attention.iter().enumerate() {
+        for op in ops {
+            places.entry(&op.location).or_insert(number);
+        }
+    }
+    // A group that is joined is not in the function any more, and computes nodes that the kernel of attention does.
+    let kernel_of = |group: &GroupReport| {
+        let last = group.ops.last().filter(|last| !others.contains(last))?;
+        places.get(last.location.as_str()).copied()
+    };
+    let mut own: Vec<Vec<GroupReport>> = joined.iter().map(|_| vec![]).collect();
+    let mut kernels: BTreeMap<OpName, usize> = BTreeMap::new();
+    for group in std::mem::take(&mut report.groups) {
+        match kernel_of(&group) {
+            None => report.groups.push(group),
+            Some(number) => {
+                kernels.extend(group.ops.iter().map(|op| (op.clone(), number)));
+                own[number].push(group);
+            }
+        }
+    }
+    report.unfused.retain(|edge| {
+        let [from, to] = [&edge.producer, &edge.consumer].map(|end| kernels.get(end));
+        from.is_none() || from != to
+    });
+    for ((group, ops), own) in joined.into_iter().zip(attention).zip(own) {
         let mut cost = Cost { kernels: 1, ..bytes_of(group) };
         match own.is_empty() {
             true => report.before.kernels += ops.len() as u64,
