@@ -1,11 +1,16 @@
 //! Prepares products for kernels: pads those of bytes with constants, so that kernels multiply them four at a time, and makes
 //! those of halves of open size, and of bytes over images of open size, products of `f32`.
 //!
-//! Before: a product of `u8` and `i8` may have any depth. After: a known depth is a multiple of 4. Zeros follow the
+//! Before: products of [integers] may be bytes minus zero points, and one of `u8` and `i8` may have any depth. After: those are of
+//! `u8` and `i8`, and a known depth is a multiple of 4. Zeros follow the
 //! elements of both operands along it: those of a constant when the model is compiled, those of the other operand when it
 //! runs. Sums of `halves` of open size have `f32` operands, and those of `bytes` over images where they are exact.
 mod bytes;
 mod halves;
+mod integers;
+mod neighbours;
+
+use neighbours::Neighbours;
 
 use irc_tensor::TensorType;
 use irc_tl::{Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Scalar, Type, ValueId};
@@ -46,8 +51,14 @@ struct Preparer {
 impl Preparer {
     /// `None` if nothing in a graph changes.
     fn graph(&mut self, graph: &Graph) -> Option<Graph> {
+        let of_bytes = products_of_bytes(graph);
+        let prepared = self.products(of_bytes.as_ref().unwrap_or(graph));
+        prepared.or(of_bytes)
+    }
+
+    fn products(&mut self, graph: &Graph) -> Option<Graph> {
         let mut constants: BTreeMap<ValueId, &Constant> = BTreeMap::new();
-        let neighbours = halves::Neighbours::of(graph);
+        let neighbours = Neighbours::of(graph);
         let mut made: Option<Graph> = None;
         for (index, node) in graph.nodes.iter().enumerate() {
             if let NodeKind::Constant(constant) = &node.kind {
@@ -163,6 +174,31 @@ impl Preparer {
     }
 }
 
+/// The graph with its products of [integers] as those of bytes; `None` if it has none.
+fn products_of_bytes(graph: &Graph) -> Option<Graph> {
+    let neighbours = Neighbours::of(graph);
+    let constant = |value: ValueId| match &neighbours.maker(value)?.kind {
+        NodeKind::Constant(constant) => Some(constant),
+        _ => None,
+    };
+    let mut made: Option<Graph> = None;
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let product = integers::Product::of(graph, node, &neighbours, constant);
+        if made.is_none() && product.is_some() {
+            let mut copy = graph.clone();
+            copy.nodes.truncate(index);
+            made = Some(copy);
+        }
+        let Some(made) = &mut made else { continue };
+        if product.and_then(|product| product.write(made, constant)).is_none() {
+            made.nodes.push(node.clone());
+        }
+    }
+    let mut made = made?;
+    made.prune();
+    Some(made)
+}
+
 /// The operands of a product of bytes whose depth is known and no multiple of 4.
 fn operands_to_pad(graph: &Graph, node: &Node) -> Option<[Operand; 2]> {
     let NodeKind::Op(Op::Matmul { transpose_lhs, transpose_rhs }) = node.kind else { return None };
@@ -215,6 +251,19 @@ impl<'m> Adder<'m> {
 
     fn op(&mut self, op: Op, operands: &[ValueId], ty: Type) -> ValueId {
         self.node(NodeKind::Op(op), operands, ty)
+    }
+
+    /// An op of operands of known or open sizes, whose type follows from theirs.
+    fn inferred(&mut self, op: Op, operands: &[ValueId]) -> Option<ValueId> {
+        let types: Vec<Type> = operands.iter().map(|it| self.made.ty(*it).clone()).collect();
+        let ty = op.infer_symbolic(&types).ok()?;
+        Some(self.op(op, operands, ty))
+    }
+
+    /// A scalar of `i32`.
+    fn integer(&mut self, value: i32) -> ValueId {
+        let op = Op::fill(value.into(), [], DType::I32);
+        self.op(op, &[], Type::new(DType::I32, []))
     }
 
     fn constant(&mut self, constant: Constant) -> ValueId {

@@ -203,7 +203,7 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l ignore-control-inputs 
 complete -c irc -n "__fish_irc_using_subcommand check" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'File with inputs; others are random. Symbolic sizes follow from it, or from --shape for models; in archives, others are 1 [applies to: models, shared libraries, archives, PTX]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'File with inputs; others are random. Sizes follow from it, or for models from --shape [applies to: models, shared libraries, archives, PTX]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Number of threads, from 1 to 1024; results do not depend on it' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l seed -d 'Seed for random inputs' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l time -d 'Seconds to measure, after warming up for a tenth of that' -r

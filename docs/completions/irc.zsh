@@ -222,7 +222,7 @@ plain\:"One line per step"))' \
 ;;
 (bench)
 _arguments "${_arguments_options[@]}" : \
-'--inputs=[File with inputs; others are random. Symbolic sizes follow from it, or from --shape for models; in archives, others are 1 \[applies to\: models, shared libraries, archives, PTX\]]:X.npz:_files' \
+'--inputs=[File with inputs; others are random. Sizes follow from it, or for models from --shape \[applies to\: models, shared libraries, archives, PTX\]]:X.npz:_files' \
 '--threads=[Number of threads, from 1 to 1024; results do not depend on it]:N:_default' \
 '--seed=[Seed for random inputs]:N:_default' \
 '--time=[Seconds to measure, after warming up for a tenth of that]:S:_default' \

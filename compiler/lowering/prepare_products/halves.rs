@@ -1,13 +1,12 @@
 //! Sums of products of `f16` or `bf16` of open size as sums of `f32`, which are rounded at the end.
 //!
 //! Such sums are defined in `f32`, and kernels of open sizes have vectors of it.
-use super::Adder;
+use super::{Adder, Neighbours};
 use irc_tensor::TensorType;
 use irc_tl::{
     Binary, Combine, Compute, Constant, DType, Graph, Node, NodeKind, Op, Rounding, Scalar, Type,
     Unary, ValueId,
 };
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// Constants as `f32` by the address and type of those that they are made of.
@@ -37,7 +36,7 @@ impl<'g> Sum<'g> {
         let types = node.operands.iter().map(|operand| graph.ty(*operand).clone());
         let types: Vec<Type> = types.collect();
         let sum = wide(&op.as_compute(&types)?)?;
-        if !is_open(&sum) || op.open_rows(&types).is_some() || neighbours.has_softmax(node) {
+        if !is_open(&sum) || op.open_rows(&types).is_some() || has_softmax(neighbours, node) {
             return None;
         }
         let op = if let Op::Compute(_) = op { Op::compute(sum) } else { op.clone() };
@@ -83,72 +82,34 @@ fn wide_constant(constant: &Constant, shared: &mut Shared) -> Option<Constant> {
     Some(wide)
 }
 
-/// The nodes that compute values and read them.
-pub(super) struct Neighbours<'g> {
-    graph: &'g Graph,
-    /// By value; empty until they are needed.
-    found: OnceCell<BTreeMap<ValueId, Neighbour>>,
-}
-
-/// The positions of the nodes around a value.
-#[derive(Default)]
-struct Neighbour {
-    maker: Option<usize>,
-    readers: Vec<usize>,
-}
-
 /// The maximum number of nodes between a product and the maximum or exponential of a softmax.
 const MAX_BETWEEN: usize = 8;
 
-impl<'g> Neighbours<'g> {
-    pub(super) fn of(graph: &'g Graph) -> Self {
-        Self { graph, found: OnceCell::new() }
-    }
-
-    fn of_value(&self, value: ValueId) -> Option<&Neighbour> {
-        let find = || {
-            let mut found: BTreeMap<ValueId, Neighbour> = BTreeMap::new();
-            for (index, node) in self.graph.nodes.iter().enumerate() {
-                node.results.iter().for_each(|value| {
-                    found.entry(*value).or_default().maker = Some(index);
-                });
-                node.operands.iter().for_each(|value| {
-                    found.entry(*value).or_default().readers.push(index);
-                });
-            }
-            found
+/// Whether the result of a node leads to a maximum along an axis, or an operand comes from an exponential, each through few
+/// other nodes that are read once.
+fn has_softmax(neighbours: &Neighbours<'_>, node: &Node) -> bool {
+    let mut next = node.results.first().copied();
+    for _ in 0..MAX_BETWEEN {
+        let readers = next.map_or(&[][..], |value| neighbours.readers(value));
+        if readers.iter().copied().any(is_maximum) {
+            return true;
+        }
+        next = match readers {
+            [reader] => reader.results.first().copied(),
+            _ => break,
         };
-        self.found.get_or_init(find).get(&value)
     }
-
-    /// Whether the result of a node leads to a maximum along an axis, or an operand comes from an exponential, each through few
-    /// other nodes that are read once.
-    fn has_softmax(&self, node: &Node) -> bool {
-        let node_at = |index: &usize| &self.graph.nodes[*index];
-        let mut next = node.results.first().copied();
+    node.operands.iter().any(|operand| {
+        let mut next = Some(*operand);
         for _ in 0..MAX_BETWEEN {
-            let Some(found) = next.and_then(|value| self.of_value(value)) else { break };
-            if found.readers.iter().map(node_at).any(is_maximum) {
+            let Some(maker) = next.and_then(|value| neighbours.maker(value)) else { return false };
+            if is_exponential(maker) {
                 return true;
             }
-            next = match found.readers[..] {
-                [reader] => node_at(&reader).results.first().copied(),
-                _ => None,
-            };
+            next = maker.operands.first().copied();
         }
-        node.operands.iter().any(|operand| {
-            let mut next = Some(*operand);
-            for _ in 0..MAX_BETWEEN {
-                let maker = next.and_then(|value| self.of_value(value)?.maker);
-                let Some(maker) = maker.as_ref().map(node_at) else { return false };
-                if is_exponential(maker) {
-                    return true;
-                }
-                next = maker.operands.first().copied();
-            }
-            false
-        })
-    }
+        false
+    })
 }
 
 /// Whether a node computes the largest elements along an axis.

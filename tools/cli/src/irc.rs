@@ -359,8 +359,7 @@ pub struct Bench {
     /// Model, ARK plan, compiled library or archive; - for standard input
     #[arg(value_name = "FILE")]
     pub file: String,
-    /// File with inputs; others are random. Symbolic sizes follow from it, or from --shape for models; in
-    /// archives, others are 1
+    /// File with inputs; others are random. Sizes follow from it, or for models from --shape
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
     /// Print one JSON object instead of text

@@ -4,7 +4,7 @@ use super::matmul::product;
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::cast::converted;
-use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Reduction, Rounding, Tensor, Unary, ValueId};
+use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Rounding, Tensor, Unary, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("MatMulInteger", &[10], |cx| {
@@ -16,38 +16,13 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 ];
 
 /// The product of two matrices of small integers after subtracting their zero points, in `i32`.
-///
-/// A product of bytes, `(x - zero) (w - other)`, is that of unsigned and signed ones, minus `zero` times the sums of the columns
-/// of `w`, and `other` times the sums of the rows of `x - zero`.
 pub(in crate::ops) fn integers(
     b: &mut Builder,
     values: [ValueId; 2],
     zeros: [Option<ValueId>; 2],
 ) -> Result<ValueId, LowerError> {
-    let zeros = [per_row(b, zeros[0])?, zeros[1]];
-    let are_bytes = values
-        .iter()
-        .all(|value| matches!(b.dtype(*value), DType::I8 | DType::U8) && b.rank(*value) >= 2);
-    let weights = small_weights(b, values, zeros[1])?;
-    if !are_bytes || weights.is_some() {
-        return Ok(products_of(b, values, zeros, (weights, 1), product)?);
-    }
-    let (x, zero) = unsigned(b, values[0], zeros[0])?;
-    let (w, other) = signed(b, values[1], zeros[1])?;
-    let mut sum = product(b, x, w)?;
-    if zero.is_some() {
-        let wide = b.cast(w, DType::I32)?;
-        let axis = b.rank(w) - 2;
-        let sums = b.reduce(Reduction::Sum, wide, &[axis], true)?;
-        sum = less(b, Some(sum), zero, sums)?.unwrap_or(sum);
-    }
-    if other.is_some() {
-        let centred = centred(b, x, zero)?;
-        let axis = b.rank(x) - 1;
-        let sums = b.reduce(Reduction::Sum, centred, &[axis], true)?;
-        sum = less(b, Some(sum), other, sums)?.unwrap_or(sum);
-    }
-    Ok(sum)
+    let rows = per_row(b, zeros[0])?;
+    Ok(products(b, values, [rows, zeros[1]], 1, product)?)
 }
 
 /// As [`integers`], by a function that multiplies two matrices, of which the columns of the second are along an axis. Zero
@@ -62,30 +37,8 @@ pub(in crate::ops) fn products(
     columns: usize,
     multiply: impl Fn(&mut Builder, ValueId, ValueId) -> Built,
 ) -> Built {
-    let weights = small_weights(b, values, zeros[1])?;
-    products_of(b, values, zeros, (weights, columns), multiply)
-}
-
-/// The matrix of [`weights`] that integers of 8 bits are multiplied with, if it is one.
-fn small_weights(
-    b: &mut Builder,
-    [x, w]: [ValueId; 2],
-    zero: Option<ValueId>,
-) -> Built<Option<(ValueId, Tensor)>> {
-    match matches!(b.dtype(x), DType::I8 | DType::U8) && b.rank(w) == 2 {
-        true => weights(b, w, zero),
-        false => Ok(None),
-    }
-}
-
-/// As [`products`], with the weights that the second matrix is, if it is constant and fits.
-fn products_of(
-    b: &mut Builder,
-    values: [ValueId; 2],
-    zeros: [Option<ValueId>; 2],
-    (weights, columns): (Option<(ValueId, Tensor)>, usize),
-    multiply: impl Fn(&mut Builder, ValueId, ValueId) -> Built,
-) -> Built {
+    let is_narrow = matches!(b.dtype(values[0]), DType::I8 | DType::U8) && b.rank(values[1]) == 2;
+    let weights = if is_narrow { weights(b, values[1], zeros[1])? } else { None };
     let Some((weights, elements)) = weights else {
         let left = centred(b, values[0], zeros[0])?;
         let right = centred(b, values[1], zeros[1])?;
@@ -179,35 +132,20 @@ pub(in crate::ops) fn unsigned(
     x: ValueId,
     zero: Option<ValueId>,
 ) -> Built<(ValueId, Option<ValueId>)> {
-    moved(b, x, zero, (DType::I8, 128.0, DType::U8))
-}
-
-/// Integers of 8 bits as `i8`, unsigned ones minus 128, and so their zero point.
-fn signed(b: &mut Builder, x: ValueId, zero: Option<ValueId>) -> Built<(ValueId, Option<ValueId>)> {
-    moved(b, x, zero, (DType::U8, -128.0, DType::I8))
-}
-
-/// Integers of a type, and their zero point, plus a distance, as those of another.
-fn moved(
-    b: &mut Builder,
-    x: ValueId,
-    zero: Option<ValueId>,
-    (from, distance, to): (DType, f64, DType),
-) -> Built<(ValueId, Option<ValueId>)> {
-    if b.dtype(x) != from {
+    if b.dtype(x) != DType::I8 {
         return Ok((x, zero));
     }
-    let distance = b.scalar(distance, DType::I32)?;
+    let middle = b.scalar(128.0, DType::I32)?;
     let moved = |b: &mut Builder, value: ValueId| {
         let wide = b.cast(value, DType::I32)?;
-        b.binary(Binary::Add, wide, distance)
+        b.binary(Binary::Add, wide, middle)
     };
     let zero = match zero {
         Some(zero) => moved(b, zero)?,
-        None => distance,
+        None => middle,
     };
     let x = moved(b, x)?;
-    Ok((b.cast(x, to)?, Some(zero)))
+    Ok((b.cast(x, DType::U8)?, Some(zero)))
 }
 
 /// One element per row of the left matrix, as a column.
