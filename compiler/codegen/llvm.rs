@@ -105,6 +105,7 @@ pub(super) fn generate(
     module
         .run_passes("default<O3>", &machine, options)
         .map_err(|error| CodegenError::new(error.to_string()))?;
+    align_stacks(&context, &module, target);
     let bytes = match output {
         Output::LlvmIr => module.print_to_string().to_bytes().to_vec(),
         Output::Object => emit(&machine, &module, FileType::Object)?,
@@ -199,6 +200,22 @@ fn mark_functions(context: &LlvmContext, module: &LlvmModule<'_>, target: &Targe
     for function in module.get_functions() {
         for (name, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
             let attribute = context.create_string_attribute(name, value);
+            function.add_attribute(AttributeLoc::Function, attribute);
+        }
+    }
+}
+
+/// Aligns the stack of functions that may have more vectors than registers, so that each lies in one cache line. LLVM cannot
+/// do so any more when it finds that it stores some.
+fn align_stacks(context: &LlvmContext, module: &LlvmModule<'_>, target: &Target) {
+    let registers = if target.vector_bytes() == 64 { 32 } else { 16 };
+    let is_vector = |ty: AnyTypeEnum<'_>| matches!(ty, AnyTypeEnum::VectorType(_));
+    let vectors = |block: BasicBlock<'_>| {
+        block.get_instructions().filter(|made| is_vector(made.get_type())).count()
+    };
+    for function in module.get_functions() {
+        if function.get_basic_block_iter().any(|block| vectors(block) > 2 * registers) {
+            let attribute = context.create_string_attribute("stackrealign", "");
             function.add_attribute(AttributeLoc::Function, attribute);
         }
     }

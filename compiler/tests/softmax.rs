@@ -1,7 +1,10 @@
 //! Softmax of rows with infinities and NaN.
 
 use crate::support::levels::levels;
-use irc::{Place, Session, Target, codegen::Backend};
+use irc::{
+    Place, Session, Target,
+    codegen::{Backend, Output},
+};
 use irc_tensor::Tensor;
 use irc_tl::{Binary, Builder, Graph, Reduction, Type, Unary};
 use std::collections::BTreeMap;
@@ -73,4 +76,18 @@ fn a_nan_makes_its_row_nan() {
         check(columns, Target::host(), true);
         check(columns, Target::host().with_backend(Backend::QUICK), false);
     }
+}
+
+/// A row of 128 elements has more vectors than AVX2 has registers.
+#[test]
+fn vectors_on_the_stack_lie_in_one_cache_line_each() {
+    let target = Target::from_name("x86-64-v3");
+    let graph = graph(128, false);
+    let text = Session::new().import_graph(&graph).emit(Output::Assembly, target).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let stores = text.lines().filter(|line| {
+        line.contains("\tvmov") && line.contains("%ymm") && line.ends_with("(%rsp)")
+    });
+    let (aligned, other): (Vec<_>, Vec<_>) = stores.partition(|line| line.contains("vmova"));
+    assert!(!aligned.is_empty() && other.is_empty(), "{aligned:?} {other:?}");
 }
