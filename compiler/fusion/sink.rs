@@ -26,7 +26,7 @@ pub fn sink_reshapes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), Strin
 fn sunk(graph: &Graph) -> Option<Graph> {
     let mut sinker = Sinker {
         old: graph,
-        uses: uses(graph),
+        is_moved: read_by_elementwise_ops(graph),
         new: Graph::default(),
         values: vec![None; graph.types.len()],
         follow_products: BTreeSet::new(),
@@ -44,12 +44,22 @@ fn sunk(graph: &Graph) -> Option<Graph> {
     sinker.moved.then_some(sinker.new)
 }
 
-/// How often each value is read.
-fn uses(graph: &Graph) -> Vec<usize> {
-    let mut uses = vec![0; graph.types.len()];
-    let read = graph.nodes.iter().flat_map(|node| &node.operands).chain(&graph.results);
-    read.for_each(|value| uses[*value] += 1);
-    uses
+/// Whether elementwise ops alone read each value, in its own shape.
+fn read_by_elementwise_ops(graph: &Graph) -> Vec<bool> {
+    let mut found = vec![true; graph.types.len()];
+    for node in &graph.nodes {
+        let is_elementwise = node.op.as_ref().is_some_and(is_elementwise);
+        for operand in &node.operands {
+            let shape = &graph.types[*operand].shape;
+            found[*operand] &= is_elementwise && graph.types[node.results[0]].shape == *shape;
+        }
+    }
+    graph.results.iter().for_each(|result| found[*result] = false);
+    found
+}
+
+fn is_elementwise(op: &Op) -> bool {
+    !is_view(op) && op.family() == Family::Elementwise
 }
 
 /// A value of the old graph: one of the new graph, in another shape if the types differ.
@@ -63,7 +73,8 @@ struct Shaped {
 
 struct Sinker<'g> {
     old: &'g Graph,
-    uses: Vec<usize>,
+    /// Whether the reshape that a value is moves behind its readers.
+    is_moved: Vec<bool>,
     new: Graph,
     /// What each value of the old graph is.
     values: Vec<Option<Shaped>>,
@@ -107,9 +118,7 @@ impl Sinker<'_> {
                 let ty = self.old.types[node.results[0]].clone();
                 self.values[node.results[0]] = Some(Shaped { base, ty, origins });
             }
-            Some(op) if !is_view(op) && op.family() == Family::Elementwise => {
-                self.elementwise(op, node);
-            }
+            Some(op) if is_elementwise(op) => self.elementwise(op, node),
             _ => self.copy(node),
         }
     }
@@ -173,13 +182,13 @@ impl Sinker<'_> {
         self.values[result] = Some(Shaped { base: made, ty, origins });
     }
 
-    /// Whether a value is the reshape of a product, has this shape, and is read once.
+    /// Whether a value is the reshape of a product, has this shape, and only elementwise ops read it.
     fn is_reshape_of_product(&self, value: ValueId, ty: &TensorType) -> bool {
         let Shaped { base, ty: own, .. } = self.shaped(value);
         self.follow_products.contains(base)
             && self.new.types[*base] != *own
             && own.shape == ty.shape
-            && self.uses[value] == 1
+            && self.is_moved[value]
     }
 }
 

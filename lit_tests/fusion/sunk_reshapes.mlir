@@ -33,7 +33,35 @@ func.func @other_rows(%x: tensor<128x16xf32>, %w: tensor<16x32xf32>, %f: tensor<
   return %2 : tensor<2x64x32xf32>
 }
 
-// What is read twice keeps its shape.
+// Two elementwise ops read the sum.
+// CHECK-LABEL: func.func @read_twice
+// CHECK: tl.group "contraction"
+// CHECK: tl.matmul
+// CHECK: tl.sigmoid
+// CHECK: tl.mul
+// CHECK-NOT: tl.group
+// CHECK: tl.reshape
+func.func @read_twice(%x: tensor<128x16xf32>, %w: tensor<16x32xf32>, %b: tensor<32xf32>) -> tensor<2x64x32xf32> {
+  %0 = tl.matmul %x, %w : (tensor<128x16xf32>, tensor<16x32xf32>) -> tensor<128x32xf32>
+  %1 = tl.reshape %0 : (tensor<128x32xf32>) -> tensor<2x64x32xf32>
+  %2 = tl.add %1, %b : (tensor<2x64x32xf32>, tensor<32xf32>) -> tensor<2x64x32xf32>
+  %3 = tl.sigmoid %2 : tensor<2x64x32xf32>
+  %4 = tl.mul %2, %3 : (tensor<2x64x32xf32>, tensor<2x64x32xf32>) -> tensor<2x64x32xf32>
+  return %4 : tensor<2x64x32xf32>
+}
+
+// What another op reads, or the function returns, keeps its shape.
+// CHECK-LABEL: func.func @other_readers
+// CHECK: tl.group "contraction"
+// CHECK: tl.reshape
+// CHECK: tl.group
+func.func @other_readers(%x: tensor<128x16xf32>, %w: tensor<16x32xf32>) -> tensor<2x64x32xf32> {
+  %0 = tl.matmul %x, %w : (tensor<128x16xf32>, tensor<16x32xf32>) -> tensor<128x32xf32>
+  %1 = tl.reshape %0 : (tensor<128x32xf32>) -> tensor<2x64x32xf32>
+  %2 = tl.reduce_max %1 {axes = array<i64: 1>, keep_dims = true} : (tensor<2x64x32xf32>) -> tensor<2x1x32xf32>
+  %3 = tl.sub %1, %2 : (tensor<2x64x32xf32>, tensor<2x1x32xf32>) -> tensor<2x64x32xf32>
+  return %3 : tensor<2x64x32xf32>
+}
 // CHECK-LABEL: func.func @two_readers
 // CHECK: tl.group "contraction"
 // CHECK: tl.reshape
