@@ -4,7 +4,7 @@ use irc_mlir::ops::arith;
 use irc_mlir::{Type, Value};
 
 /// The maximum extent of a loop whose iterations are interleaved in memory.
-const MAX_INTERLEAVED: i64 = 4;
+pub const MAX_INTERLEAVED: i64 = 4;
 
 /// The minimum number of rows and of columns of tiles.
 const MIN_EXTENT: i64 = 4;

@@ -1,4 +1,4 @@
-//! Transposition: copies of elements in another order, in vectors.
+//! Transposition: copies of elements in another order, in vectors; also of elements that are repeated a few times each.
 use super::{
     nest::{Nest, Part},
     sizes::Sizes,
@@ -15,13 +15,13 @@ use std::convert::Infallible;
 /// `arith.cmpi` predicate: unsigned, at least.
 const UGE: i64 = 9;
 
-/// A copy of all elements of an operand in another order.
+/// A copy of all elements of an operand in another order, or as often as dimensions say that it does not have.
 pub(super) struct Transposed {
     operand: usize,
     /// The extents of the result, of which those that stay neighbours are one.
     dims: Vec<Dim>,
-    /// The place of each of them among the dimensions of the operand.
-    order: Vec<usize>,
+    /// The place of each of them among the dimensions of the operand; `None` for one that repeats it.
+    order: Vec<Option<usize>>,
     /// The dimension of the result along which the operand is contiguous; not the last.
     across: usize,
     form: Form,
@@ -37,16 +37,25 @@ impl Transposed {
             return None;
         }
         let mut order: Vec<Option<usize>> = vec![None; compute.dims.len()];
-        for (axis, index) in at.iter().enumerate() {
-            let Scalar::Loop(loop_) = index else { return None };
-            // The operand has no other elements.
-            let is_all = types[*operand].dims[axis] == compute.dims[*loop_];
-            order[*loop_] = (is_all && order[*loop_].is_none()).then_some(axis);
+        let mut axes = 0;
+        for (index, extent) in at.iter().zip(&types[*operand].dims) {
+            match index {
+                // The operand has no other elements.
+                Scalar::Loop(loop_) if *extent == compute.dims[*loop_] => {
+                    if order[*loop_].replace(axes).is_some() {
+                        return None;
+                    }
+                    axes += 1;
+                }
+                Scalar::Int(0, _) if extent.is(1) => {}
+                _ => return None,
+            }
         }
-        let order: Vec<usize> = order.into_iter().collect::<Option<_>>()?;
         let (dims, order) = merged(&compute.dims, &order);
         let last = dims.len().checked_sub(1)?;
-        let across = order.iter().position(|axis| *axis == last).filter(|loop_| *loop_ != last)?;
+        let innermost = order.iter().flatten().max()?;
+        let across = order.iter().position(|axis| axis.as_ref() == Some(innermost));
+        let across = across.filter(|loop_| *loop_ != last)?;
         let bytes = i64::try_from(types[*operand].dtype.size()).ok()?;
         let form = form(&dims, &order, across, (bytes, lanes))?;
         Some(Self { operand: *operand, dims, order, across, form, lanes })
@@ -101,11 +110,19 @@ impl Transposed {
     ) {
         let last = self.dims.len() - 1;
         let mut own = self.dims.clone();
-        self.order.iter().zip(&self.dims).for_each(|(axis, dim)| own[*axis] = dim.clone());
-        let stride = |dims: &[Dim], axis: usize| sizes.value(e, &Dim::product(&dims[axis + 1..]));
+        own.truncate(self.order.iter().flatten().count());
+        for (axis, dim) in self.order.iter().zip(&self.dims) {
+            if let Some(axis) = axis {
+                own[*axis] = dim.clone();
+            }
+        }
+        let stride = |dims: &[Dim], axis: Option<usize>| match axis {
+            Some(axis) => sizes.value(e, &Dim::product(&dims[axis + 1..])),
+            None => e.index(0),
+        };
         // The distance of elements along each dimension of the result, in the operand and in the result.
         let strides: Vec<[Value; 2]> = (0..self.dims.len())
-            .map(|dim| [stride(&own, self.order[dim]), stride(&self.dims, dim)])
+            .map(|dim| [stride(&own, self.order[dim]), stride(&self.dims, Some(dim))])
             .collect();
         let (rows, columns) =
             (sizes.value(e, &self.dims[self.across]), sizes.value(e, &self.dims[last]));
@@ -204,29 +221,37 @@ impl Transposed {
     }
 }
 
-/// The extents of a result and their places in an operand, those that are neighbours in the same order in both as one.
-fn merged(dims: &[Dim], order: &[usize]) -> (Vec<Dim>, Vec<usize>) {
-    let mut found: Vec<(Dim, usize)> = vec![];
+/// The extents of a result and their places in an operand, those that are neighbours in the same order in both as one, as are
+/// those that repeat the operand.
+fn merged(dims: &[Dim], order: &[Option<usize>]) -> (Vec<Dim>, Vec<Option<usize>>) {
+    let mut found: Vec<(Dim, Option<usize>)> = vec![];
     for (index, (dim, axis)) in dims.iter().zip(order).enumerate() {
         match found.last_mut() {
-            Some((joined, _)) if order[index - 1] + 1 == *axis => {
+            Some((joined, _)) if order[index - 1].map(|before| before + 1) == *axis => {
                 *joined = Dim::product([&*joined, dim]);
             }
             _ => found.push((dim.clone(), *axis)),
         }
     }
-    let firsts: Vec<usize> = found.iter().map(|(_, axis)| *axis).collect();
-    let place = |axis: &usize| firsts.iter().filter(|other| *other < axis).count();
-    let order = firsts.iter().map(place).collect();
+    let firsts: Vec<usize> = found.iter().filter_map(|(_, axis)| *axis).collect();
+    let place = |axis: usize| firsts.iter().filter(|other| **other < axis).count();
+    let order = found.iter().map(|(_, axis)| axis.map(place)).collect();
     (found.into_iter().map(|(dim, _)| dim).collect(), order)
 }
 
 /// How the dimension across, and the last one, are traversed; `None` if too few elements fill vectors.
-fn form(dims: &[Dim], order: &[usize], across: usize, (bytes, lanes): (i64, i64)) -> Option<Form> {
+fn form(
+    dims: &[Dim],
+    order: &[Option<usize>],
+    across: usize,
+    (bytes, lanes): (i64, i64),
+) -> Option<Form> {
     let last = dims.len() - 1;
-    let are_adjacent = [order[last] + 1 == last, across + 1 == last];
+    let are_adjacent = [order[last].map(|axis| axis + 1) == order[across], across + 1 == last];
     let inner = |after: Vec<&Dim>| Dim::product(after).known().map(|stride| stride * bytes);
     let read = (0..dims.len()).filter(|dim| order[*dim] > order[last]).map(|dim| &dims[dim]);
     let strides = [inner(read.collect()), inner(dims[across + 1..].iter().collect())];
-    Form::of([dims[across].known(), dims[last].known()], are_adjacent, strides, (bytes, lanes))
+    let form =
+        Form::of([dims[across].known(), dims[last].known()], are_adjacent, strides, (bytes, lanes));
+    form.filter(|form| order[last].is_some() || matches!(form, Form::Interleaved))
 }

@@ -1,5 +1,5 @@
-"""Writes a transposed convolution, transposed.onnx, and a product whose rows are open, rows.onnx, with samples of its
-input, rows_samples.npz, and an input, rows.npz, to a folder."""
+"""Writes transposed convolutions, transposed.onnx with windows that overlap and doubled.onnx without, and a product whose rows are open, rows.onnx, with samples of its
+input, rows_samples.npz, and an input, rows.npz, to a folder; of doubled.onnx as well."""
 
 import sys
 
@@ -22,6 +22,9 @@ def save(name, node, shape, result, weights):
 
 up = helper.make_node("ConvTranspose", ["x", "w"], ["y"], "up", strides=[2, 2])
 save("transposed", up, [1, 4, 8, 8], [1, 4, 17, 17], (4, 4, 3, 3))
+save("doubled", up, [1, 4, 8, 8], [1, 4, 16, 16], (4, 4, 2, 2))
 save("rows", helper.make_node("MatMul", ["x", "w"], ["y"], "product"), ["N", 8], ["N", 4], (8, 4))
 numpy.savez(f"{folder}/rows_samples.npz", x=random.normal(0, 1, (12, 8)).astype("f4"))
 numpy.savez(f"{folder}/rows.npz", x=random.normal(0, 1, (3, 8)).astype("f4"))
+numpy.savez(f"{folder}/doubled_samples.npz", x=random.normal(0, 1, (5, 4, 8, 8)).astype("f4"))
+numpy.savez(f"{folder}/doubled.npz", x=random.normal(0, 1, (1, 4, 8, 8)).astype("f4"))

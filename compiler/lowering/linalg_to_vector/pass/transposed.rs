@@ -1,11 +1,12 @@
-//! Passes of operands that are contiguous along another loop than the results: tiles are transposed in registers.
+//! Passes of operands that are contiguous along another loop than the results: tiles are transposed in registers. Operands
+//! whose elements are repeated a few times each are interleaved with themselves.
 //!
 //! The last loop is that of the results, the one before it that of the operands; if the results are interleaved, it is the
 //! reverse.
 use super::{Point, Stores, Sweep};
 use crate::kernel::{
     emit::{Buffer, Emit, Lanes},
-    transpose::{self, Form},
+    transpose::{self, Form, MAX_INTERLEAVED},
 };
 use crate::lowering::linalg_to_vector::{
     access::Access,
@@ -56,7 +57,8 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         let strided: Vec<(usize, Operand)> = stages()
             .flat_map(|(s, stage)| stage.inputs.iter().map(move |input| (s, input.clone())))
             .filter(|(_, input)| {
-                input.access.coefs[last.dim] > 1
+                let step = input.access.coefs[last.dim];
+                (step > 1 || step == 0 && last.size <= MAX_INTERLEAVED)
                     && cg.places[input.tensor].buffer().is_some()
                     && cg.producer(input.tensor, &self.pass.stages).is_none()
             })
@@ -88,6 +90,10 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         ];
         let sizes = [loop_.size, last.size].map(Some);
         let form = Form::of(sizes, [is_dense, joins], strides, (widest, self.lanes.count()))?;
+        let moves = operands.iter().any(|(_, it)| it.access.coefs[last.dim] > 1);
+        if !moves && !matches!(form, Form::Interleaved) {
+            return None;
+        }
         let is_short = super::cost(cg, self.pass) <= MAX_COST;
         is_short.then_some((across, Transposed { form, operands }))
     }

@@ -1,9 +1,10 @@
 //! Operators that reshape or permute elements.
 
-use super::indexing::{concat, loops, modulo, size, unsqueeze};
+use super::indexing::{concat, unsqueeze};
+use super::pieces::{Repeat, repeated};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use irc_tl::{Compute, Dim, Scalar, Type, ValueId, join};
+use irc_tl::{Dim, Type, join};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Concat", &[1, 4, 11, 13], |cx| {
@@ -112,19 +113,5 @@ fn tile(cx: &mut Context<'_>) -> Lowered {
             return Err(LowerError::invalid(format!("expected {expected} repeats, found {found}")));
         }
     }
-    one(repeat(cx, x, &repeats))
-}
-
-fn repeat(cx: &mut Context<'_>, x: ValueId, repeats: &[Dim]) -> irc_tl::Built {
-    let dims = cx.b.dims(x);
-    if repeats.iter().all(|times| times.is(1)) {
-        return Ok(x);
-    }
-    let mut at = loops(0..dims.len());
-    for (axis, _) in repeats.iter().enumerate().filter(|(_, times)| !times.is(1)) {
-        at[axis] = modulo(Scalar::Loop(axis), size(&dims[axis]));
-    }
-    let dims: Vec<Dim> =
-        dims.into_iter().zip(repeats).map(|(dim, times)| dim * times.clone()).collect();
-    cx.b.compute(Compute::map(dims, Scalar::load(0, at)), &[x])
+    one(repeated(cx.b, x, &repeats, Repeat::Axes))
 }

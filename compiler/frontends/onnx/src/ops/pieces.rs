@@ -72,6 +72,36 @@ pub(super) fn pad(
     b.compute(Compute::map(dims, body), &[x])
 }
 
+/// What is repeated along an axis.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// All elements after each other.
+    Axes,
+    /// Each element.
+    Elements,
+}
+
+/// A value repeated so many times along each axis: a broadcast to an axis of its own before or after each.
+pub(super) fn repeated(b: &mut Builder, x: ValueId, times: &[Dim], what: Repeat) -> Built {
+    let (mut split, mut broadcast, mut joined) = (vec![], vec![], vec![]);
+    for (extent, times) in b.dims(x).into_iter().zip(times) {
+        joined.push(extent.clone() * times.clone());
+        let [own, repeated] = [(extent.clone(), extent), (1.into(), times.clone())];
+        let parts = match what {
+            _ if times.is(1) => vec![own],
+            Repeat::Axes => vec![repeated, own],
+            Repeat::Elements => vec![own, repeated],
+        };
+        for (from, to) in parts {
+            split.push(from);
+            broadcast.push(to);
+        }
+    }
+    let x = b.reshape(x, &split)?;
+    let x = b.broadcast(x, &broadcast)?;
+    b.reshape(x, &joined)
+}
+
 /// Slices a value from `offset` along one axis.
 pub(super) fn slice(b: &mut Builder, x: ValueId, axis: usize, offset: &Dim, extent: &Dim) -> Built {
     let mut dims = b.dims(x);

@@ -2,17 +2,18 @@
 
 use super::columns::overlap;
 use super::conv::per_channel;
+use super::phases::Phases;
 use super::window::{AUTO_PADS, Window, given_pads, groups, halves, pairs, spatial_rank, steps};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::pieces::wide;
-use irc_tl::{Binary, Builder, Built, Dim, Op, Relation, ValueId};
+use irc_tl::{Binary, BuildError, Builder, Built, Dim, Op, Relation, Rounding, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("ConvTranspose", &[1, 11, 22], conv_transpose)];
 
-/// Multiplies every element by the filters, as a matrix product; then sums overlapping
-/// results.
+/// A convolution of [phases](Phases) if the filters are constant. Otherwise, multiplies every element by the filters, as a
+/// matrix product; then sums overlapping results.
 fn conv_transpose(cx: &mut Context<'_>) -> Lowered {
     transposed(cx, None, cx.optional(2))
 }
@@ -41,12 +42,29 @@ fn transposed(cx: &mut Context<'_>, pads: Option<Vec<Dim>>, bias: Option<ValueId
     };
     let extents = result_extents(cx, &mut window, &dims[2..], pads)?;
     let dtype = cx.dtype(x);
+    if let Some(phases) = Phases::of(&window, &dims[2..], &extents, groups)
+        && let Some(filters) = cx.b.constant_of(w)?
+    {
+        let to_wide = Op::Cast { to: wide(dtype), rounding: Rounding::TowardZero };
+        let filters = to_wide.eval(&[&filters]).map_err(BuildError::from)?;
+        let mut to = vec![dims[0].clone(), (filters.shape()[1] * groups).into()];
+        to.extend(extents);
+        let x = cx.b.cast(x, wide(dtype))?;
+        let within = bias.filter(|_| dtype == wide(dtype));
+        let result = phases.convolution(cx.b, x, (&filters, within), &to)?;
+        let result = cx.b.cast(result, dtype)?;
+        return with_bias(cx, result, bias.filter(|_| within.is_none()));
+    }
     let (x, w) = (cx.b.cast(x, wide(dtype))?, cx.b.cast(w, wide(dtype))?);
     let columns = products(cx.b, x, w, groups)?;
     let mut to = vec![dims[0].clone(), filters[1].clone() * groups.into()];
     to.extend(extents);
     let result = overlap(cx.b, columns, &window, &dims[2..], to)?;
     let result = cx.b.cast(result, dtype)?;
+    with_bias(cx, result, bias)
+}
+
+fn with_bias(cx: &mut Context<'_>, result: ValueId, bias: Option<ValueId>) -> Lowered {
     let Some(bias) = bias else { return Ok(vec![result]) };
     let bias = per_channel(cx, bias, result)?;
     one(cx.b.binary(Binary::Add, result, bias))
@@ -98,10 +116,17 @@ fn result_extents(
         None if mode == "VALID" => vec![[0.into(), 0.into()]; rank],
         None => given_pads(cx, rank)?,
     };
-    let rest = |(whole, pads): (&Dim, &[Dim; 2])| {
-        (whole.clone() - pads[0].clone() - pads[1].clone()).maximum(&0.into())
+    let rest = |axis: usize| {
+        let [before, after] = window.pads[axis].clone();
+        let rest = whole[axis].clone() - before - after;
+        // An extent is not negative, and so is none of its multiples.
+        let multiple = extents[axis].clone() * window.strides[axis].into();
+        match (rest.clone() - multiple).known() {
+            Some(0..) => rest,
+            _ => rest.maximum(&0.into()),
+        }
     };
-    Ok(whole.iter().zip(&window.pads).map(rest).collect())
+    Ok((0..rank).map(rest).collect())
 }
 
 /// The extents that the node requests; `None` if they follow from the pads.

@@ -7,6 +7,7 @@ pub(super) mod conv;
 pub(super) mod conv_transpose;
 pub(super) mod deform;
 pub(super) mod grid;
+mod phases;
 pub(super) mod pool;
 pub(super) mod resize;
 pub(super) mod roi;

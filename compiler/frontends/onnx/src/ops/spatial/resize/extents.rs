@@ -73,6 +73,10 @@ impl Resized {
         let factors = with_extent(cx.b, factors, 0, &(axes.len() as i64).into(), &message)?;
         // In single precision, the precision of the factors.
         let factors = cx.b.cast(factors, DType::F32)?;
+        if let (None, Some(extents)) = (region, multiples(cx, &own, factors)?) {
+            let factors = cx.b.cast(factors, DType::F64)?;
+            return Ok(Self { axes, own, extents, factors, region });
+        }
         let lengths = cx.b.sizes(&own, false, DType::I64)?;
         let mut lengths = cx.b.cast(lengths, DType::F32)?;
         if let Some(region) = region {
@@ -130,6 +134,21 @@ impl Resized {
 fn all_axes(cx: &Context<'_>) -> Result<(Vec<usize>, Vec<Dim>), LowerError> {
     let own = cx.b.dims(cx.input(0)?);
     Ok(((0..own.len()).collect(), own))
+}
+
+/// The extents times factors, if these are known integers.
+fn multiples(
+    cx: &Context<'_>,
+    own: &[Dim],
+    factors: ValueId,
+) -> Result<Option<Vec<Dim>>, LowerError> {
+    const LARGEST: f64 = 65536.0;
+    let Some(factors) = cx.b.constant_of(factors)? else { return Ok(None) };
+    let multiple = |(own, factor): (&Dim, f64)| {
+        let is_whole = factor.fract() == 0.0 && (1.0..=LARGEST).contains(&factor);
+        is_whole.then(|| own.clone() * (factor as i64).into())
+    };
+    Ok(own.iter().zip(factors.to_f64()).map(multiple).collect())
 }
 
 /// The share of each axis that the region covers: `f32[axes]`.

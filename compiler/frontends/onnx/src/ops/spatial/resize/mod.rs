@@ -6,10 +6,10 @@ mod table;
 
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
-use crate::ops::pieces::{loops, wide};
+use crate::ops::pieces::{Repeat, loops, repeated, wide};
 use attributes::{Mode, Options};
 use extents::Resized;
-use irc_tl::{Built, Combine, Compute, DType, Scalar, ValueId};
+use irc_tl::{Built, Combine, Compute, DType, Dim, Scalar, ValueId};
 use table::{Table, Tables};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -118,16 +118,17 @@ fn nearest(
     let mut from = loops(0..dims.len());
     let mut operands = vec![x];
     let mut outside: Option<Scalar> = None;
+    let mut times = vec![Dim::Known(1); dims.len()];
     for (position, axis) in resized.axes.iter().copied().enumerate() {
         let tables = Tables { options, resized, position };
-        dims[axis] = resized.extents[position].clone();
         if tables.is_identity(cx.b)? {
             continue;
         }
-        if let Some(times) = tables.repeats(cx.b)? {
-            from[axis] = Scalar::Loop(axis) / Scalar::index(times);
+        if let Some(repeats) = tables.repeats(cx.b)? {
+            times[axis] = repeats.into();
             continue;
         }
+        dims[axis] = resized.extents[position].clone();
         from[axis] = Scalar::load(operands.len(), [Scalar::Loop(axis)]);
         operands.push(tables.nearest(cx)?);
         if let Some(table) = tables.outside(cx)? {
@@ -147,5 +148,9 @@ fn nearest(
             outside.select(instead, value)
         }
     };
-    Ok(cx.b.compute(Compute::map(dims, body), &operands)?)
+    let x = match operands.len() {
+        1 => x,
+        _ => cx.b.compute(Compute::map(dims, body), &operands)?,
+    };
+    Ok(repeated(cx.b, x, &times, Repeat::Elements)?)
 }

@@ -56,8 +56,11 @@ impl Tables<'_> {
             (Coordinates::Asymmetric, Rounding::Floor | Rounding::Away)
                 | (Coordinates::HalfPixel, Rounding::PreferFloor | Rounding::PreferCeil)
         );
-        let whole = self.factor(b)?.filter(|factor| factor.fract() == 0.0 && *factor >= 1.0);
-        let times = whole.map(|factor| factor as i64).filter(|_| simple);
+        let times = match self.factor(b)? {
+            Some(factor) => Some(factor as i64).filter(|whole| *whole as f64 == factor),
+            None => self.extent().floor_div(self.own()).known(),
+        };
+        let times = times.filter(|times| *times >= 1 && simple);
         Ok(times.filter(|times| *self.extent() == self.own().clone() * (*times).into()))
     }
 
