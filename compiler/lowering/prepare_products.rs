@@ -1,13 +1,15 @@
 //! Prepares products for kernels: pads those of bytes with constants, so that kernels multiply them four at a time, and makes
-//! those of halves of open size, and of bytes over images of open size, products of `f32`.
+//! those of halves of open size, and of bytes of open sizes, products of `f32`.
 //!
 //! Before: products of [integers] may be bytes minus zero points, and one of `u8` and `i8` may have any depth. After: those are of
 //! `u8` and `i8`, and a known depth is a multiple of 4. Zeros follow the
 //! elements of both operands along it: those of a constant when the model is compiled, those of the other operand when it
-//! runs. Sums of `halves` of open size have `f32` operands, and those of `bytes` over images where they are exact.
+//! runs. Sums of `halves` of open size have `f32` operands, and those of `bytes` over images, and of `matrices` of bytes, where they are
+//! exact.
 mod bytes;
 mod halves;
 mod integers;
+mod matrices;
 mod neighbours;
 
 use neighbours::Neighbours;
@@ -72,17 +74,19 @@ impl Preparer {
             let constant = |value: ValueId| constants.get(&value).copied();
             let product = bytes::Product::of(graph, node, constant);
             let sum = halves::Sum::of(graph, node, &neighbours);
-            let is_float = product.is_some() || sum.is_some();
+            let matrices = matrices::Product::of(graph, node);
+            let is_float = product.is_some() || sum.is_some() || matrices.is_some();
             if made.is_none() && (padded.is_some() || nested.is_some() || is_float) {
                 let mut copy = graph.clone();
                 copy.nodes.truncate(index);
                 made = Some(copy);
             }
             let Some(made) = &mut made else { continue };
-            let written = match (product, sum) {
-                (Some(product), _) => product.write(made, &mut self.filters),
-                (None, Some(sum)) => sum.write(made, constant, &mut self.wide),
-                (None, None) => None,
+            let written = match (product, sum, matrices) {
+                (Some(product), ..) => product.write(made, &mut self.filters),
+                (_, Some(sum), _) => sum.write(made, constant, &mut self.wide),
+                (.., Some(product)) => product.write(made),
+                (None, None, None) => None,
             };
             if written.is_some() {
                 continue;

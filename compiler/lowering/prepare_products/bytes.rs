@@ -11,7 +11,7 @@ use irc_tl::{
 use std::collections::{BTreeMap, btree_map::Entry};
 
 /// Integers up to this one are exact in `f32`.
-const EXACT: i64 = 1 << 24;
+pub(super) const EXACT: i64 = 1 << 24;
 
 /// The loop over filters.
 const FILTERS: usize = 1;
