@@ -14,7 +14,7 @@ use crate::kernel::{
     emit::{Buffer, Emit, Lanes},
 };
 use crate::lowering::linalg_to_vector::{
-    body::extremum,
+    body::{last_nan, ordered_extremum},
     split::{self, Extent, Units},
 };
 use irc_mlir::ops::arith;
@@ -611,46 +611,66 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
         let place = |e: Emit<'c, 'a>, first: Value<'c, 'a>| {
             self.body(e, &[at, &[first]].concat(), &Known::new()).place(e, *operand, index)
         };
-        let joined = |e: Emit<'c, 'a>, total: Value<'c, 'a>, value: Value<'c, 'a>, lanes| {
-            let larger = match reduction.combine {
-                Combine::Sum => return e.binary(arith::ADDF, total, value),
-                Combine::Product => return e.binary(arith::MULF, total, value),
-                Combine::Max => true,
-                Combine::Min => false,
+        let larger = matches!(reduction.combine, Combine::Max);
+        let is_extremum = larger || matches!(reduction.combine, Combine::Min);
+        let joined =
+            |e: Emit<'c, 'a>, total: Value<'c, 'a>, value: Value<'c, 'a>, lanes| match reduction
+                .combine
+            {
+                Combine::Sum => e.binary(arith::ADDF, total, value),
+                Combine::Product => e.binary(arith::MULF, total, value),
+                Combine::Max | Combine::Min => {
+                    ordered_extremum(e, larger, [value, total], element.storage, lanes)
+                }
             };
-            extremum(e, larger, [total, value], element.storage, lanes)
+        // Beside an extremum of the other elements, the last NaN in each lane, or zero.
+        let next = |e: Emit<'c, 'a>, state: &[Value<'c, 'a>], values: &[Value<'c, 'a>]| {
+            let mut next = state.to_vec();
+            for (total, value) in next.iter_mut().zip(values) {
+                *total = joined(e, *total, *value, lanes);
+            }
+            if let Some(unordered) = next.last_mut().filter(|_| is_extremum) {
+                for value in values {
+                    *unordered = last_nan(e, *value, *unordered, element.storage, lanes);
+                }
+            }
+            next
         };
         let end = self.sizes.value(e, &reduction.dims[0]);
         let rest = e.binary(arith::REMSI, end, e.index(VECTORS * width));
         let whole = e.binary(arith::SUBI, end, rest);
         let neutral = e.splat(start, lanes);
+        let zero = is_extremum.then(|| e.zero(element.storage, lanes));
         let bounds = (e.index(0), whole, VECTORS * width);
-        let totals = vec![neutral; VECTORS as usize];
-        let Ok(totals) = e.for_each::<Infallible>(bounds, &totals, |e, first, totals| {
+        let mut state = vec![neutral; VECTORS as usize];
+        state.extend(zero);
+        let Ok(mut state) = e.for_each::<Infallible>(bounds, &state, |e, first, state| {
             let first = place(e, first);
-            let next = totals.iter().zip(0..).map(|(total, vector)| {
-                let value = e.load_lanes(buffer, e.offset(first, vector * width), lanes, None);
-                joined(e, *total, value, lanes)
-            });
-            Ok(next.collect())
+            let load = |vector| e.load_lanes(buffer, e.offset(first, vector * width), lanes, None);
+            Ok(next(e, state, &(0..VECTORS).map(load).collect::<Vec<_>>()))
         });
-        let total = totals.into_iter().reduce(|left, right| joined(e, left, right, lanes));
-        let total = total.unwrap_or(neutral);
-        let Ok(total) =
-            e.for_each::<Infallible>((whole, end, width), &[total], |e, first, total| {
-                let mask = e.first_lanes(e.binary(arith::SUBI, end, first), lanes);
-                let value = e.load_lanes(buffer, place(e, first), lanes, mask);
-                let value = match mask {
-                    Some(mask) => {
-                        e.op(arith::SELECT, &[mask, value, neutral], lanes.of(element.storage))
-                    }
-                    None => value,
-                };
-                Ok(vec![joined(e, total[0], value, lanes)])
-            });
+        let unordered = if is_extremum { state.pop() } else { None };
+        let total = state.into_iter().reduce(|left, right| joined(e, left, right, lanes));
+        let state: Vec<Value> = total.into_iter().chain(unordered).collect();
+        let bounds = (whole, end, width);
+        let Ok(state) = e.for_each::<Infallible>(bounds, &state, |e, first, state| {
+            let mask = e.first_lanes(e.binary(arith::SUBI, end, first), lanes);
+            let value = e.load_lanes(buffer, place(e, first), lanes, mask);
+            let value = match mask {
+                Some(mask) => {
+                    e.op(arith::SELECT, &[mask, value, neutral], lanes.of(element.storage))
+                }
+                None => value,
+            };
+            Ok(next(e, state, &[value]))
+        });
         let combine = |low, high, lanes| Ok::<_, Infallible>(joined(e, low, high, lanes));
-        let Ok(total) = e.by_halves(total[0], element.storage, lanes, combine);
-        total
+        let Ok(total) = e.by_halves(state[0], element.storage, lanes, combine);
+        let Some(unordered) = state.get(1) else { return total };
+        // A sum is NaN if one of its terms is.
+        let add = |low, high, _| Ok::<_, Infallible>(e.binary(arith::ADDF, low, high));
+        let Ok(nan) = e.by_halves(*unordered, element.storage, lanes, add);
+        e.binary(arith::ADDF, total, nan)
     }
 
     /// The quotients and remainders of the expression that do not depend on the innermost loop, computed

@@ -222,8 +222,19 @@ pub fn extremum<'c: 'a, 'a>(
     lanes: Lanes,
 ) -> Value<'c, 'a> {
     let ordered = ordered_extremum(e, larger, [b, a], element, lanes);
+    last_nan(e, b, ordered, element, lanes)
+}
+
+/// A float if it is NaN, otherwise another.
+pub fn last_nan<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    value: Value<'c, 'a>,
+    other: Value<'c, 'a>,
+    element: Type<'c>,
+    lanes: Lanes,
+) -> Value<'c, 'a> {
     // UNO.
-    select(e, 14, [b, b], [b, ordered], element, lanes)
+    select(e, 14, [value, value], [value, other], element, lanes)
 }
 
 /// The first of two floats if it is larger, or smaller, and otherwise the second, also beside NaN: one maximum on x86.
