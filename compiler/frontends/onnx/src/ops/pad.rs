@@ -78,12 +78,15 @@ fn padded(
         dims.push(padded);
     }
     let mut at = loops(0..dims.len());
-    let mut guards = vec![];
+    let (mut guards, mut tables) = (vec![], vec![x]);
     for (axis, (before, after)) in around.iter().enumerate() {
         if before.is(0) && after.is(0) {
             continue;
         }
-        let (own, dim) = (Scalar::Loop(axis) - size(before), size(&ty.dims[axis]));
+        // Elements that have one index along the axis share its remainders, in a table.
+        let repeats = matches!(mode, Mode::Wrap | Mode::Reflect);
+        let index = Scalar::Loop(if repeats { 0 } else { axis });
+        let (own, dim) = (index - size(before), size(&ty.dims[axis]));
         at[axis] = match mode {
             Mode::Constant => {
                 guards.push(own.clone().ge(Scalar::index(0)));
@@ -94,10 +97,15 @@ fn padded(
             Mode::Wrap => modulo(own, dim),
             Mode::Reflect => reflected(own, dim),
         };
+        if repeats {
+            let table = Compute::map([dims[axis].clone()], at[axis].clone());
+            at[axis] = Scalar::load(tables.len(), [Scalar::Loop(axis)]);
+            tables.push(cx.b.compute(table, &[])?);
+        }
     }
     let load = Scalar::load(0, at);
     if guards.is_empty() {
-        return cx.b.compute(Compute::map(dims, load), &[x]);
+        return cx.b.compute(Compute::map(dims, load), &tables);
     }
     let (other, operands) = match value {
         Some(value) => {

@@ -57,7 +57,7 @@ impl Tables<'_> {
                 | (Coordinates::HalfPixel, Rounding::PreferFloor | Rounding::PreferCeil)
         );
         let times = match self.factor(b)? {
-            Some(factor) => Some(factor as i64).filter(|whole| *whole as f64 == factor),
+            Some(factor) => Some(factor as i64).filter(|_| factor.fract() == 0.0),
             None => self.extent().floor_div(self.own()).known(),
         };
         let times = times.filter(|times| *times >= 1 && simple);
