@@ -1,7 +1,7 @@
 //! Prepares products for kernels: pads those of bytes with constants, so that kernels multiply them four at a time, and makes
 //! those of halves of open size, and of bytes of open sizes, products of `f32`.
 //!
-//! Before: products of [integers] may be bytes minus zero points, and one of `u8` and `i8` may have any depth. After: those are of
+//! Before: products of `integers` may be bytes minus zero points, and one of `u8` and `i8` may have any depth. After: those are of
 //! `u8` and `i8`, and a known depth is a multiple of 4. Zeros follow the
 //! elements of both operands along it: those of a constant when the model is compiled, those of the other operand when it
 //! runs. Sums of `halves` of open size have `f32` operands, and those of `bytes` over images, and of `matrices` of bytes, where they are
@@ -178,7 +178,7 @@ impl Preparer {
     }
 }
 
-/// The graph with its products of [integers] as those of bytes; `None` if it has none.
+/// The graph with its products of `integers` as those of bytes; `None` if it has none.
 fn products_of_bytes(graph: &Graph) -> Option<Graph> {
     let neighbours = Neighbours::of(graph);
     let constant = |value: ValueId| match &neighbours.maker(value)?.kind {
