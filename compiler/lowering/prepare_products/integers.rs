@@ -26,6 +26,9 @@ enum Operand<'g> {
     Constant { elements: &'g Constant, least: i32 },
 }
 
+/// The maximum number of nodes from bytes to an operand: a conversion, a difference, and reshapes.
+const MAX_STEPS: usize = 4;
+
 /// The distance between a signed byte and the unsigned one of the same order.
 const DISTANCE: i32 = 128;
 
@@ -54,7 +57,7 @@ impl<'g> Product<'g> {
         for (value, depth) in [lhs, rhs].into_iter().zip(depths) {
             let found = match constant(value) {
                 Some(elements) => Operand::constant(elements)?,
-                None => Operand::of(graph, neighbours, value)?,
+                None => Operand::of(graph, neighbours, value, MAX_STEPS)?,
             };
             if let Operand::Bytes { zero: Some(zero), .. } = found {
                 let dims = &graph.ty(zero).dims;
@@ -104,11 +107,17 @@ impl<'g> Operand<'g> {
         is_narrow.then_some(Self::Constant { elements, least })
     }
 
-    /// The bytes and the zero point that a value is computed of.
-    fn of(graph: &Graph, neighbours: &Neighbours<'_>, value: ValueId) -> Option<Self> {
+    /// The bytes and the zero point that a value is computed of, by at most so many nodes.
+    fn of(
+        graph: &Graph,
+        neighbours: &Neighbours<'_>,
+        value: ValueId,
+        steps: usize,
+    ) -> Option<Self> {
+        let steps = steps.checked_sub(1)?;
         let node = neighbours.maker(value)?;
         if let NodeKind::Op(Op::Reshape { .. }) = &node.kind {
-            return match Self::of(graph, neighbours, node.operands[0])? {
+            return match Self::of(graph, neighbours, node.operands[0], steps)? {
                 Self::Bytes { zero: Some(zero), .. } if graph.ty(zero).rank() > 0 => None,
                 found => Some(found),
             };
@@ -137,7 +146,7 @@ impl<'g> Operand<'g> {
                     .zip(&graph.ty(zero).dims)
                     .all(|((index, axis), dim)| *index == Scalar::Loop(axis) || dim.is(1));
                 let is_whole = is_whole(at) && graph.ty(from).dims == *dims;
-                match Self::of(graph, neighbours, from)? {
+                match Self::of(graph, neighbours, from, steps)? {
                     Self::Bytes { value, zero: None } if is_whole && broadcasts => {
                         Some(Self::Bytes { value, zero: Some(zero) })
                     }
