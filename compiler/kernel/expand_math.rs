@@ -5,8 +5,8 @@
 //! fast-math flags. The trigonometric and hyperbolic functions, their inverses and `powf` are computed in
 //! `f64` (see [`super::expand_wide`]). Functions of `f64` are left to libm, or are those of [`super::expand_double`].
 //!
-//! Sources: `exp` and `log` follow Cephes `expf`, `logf` (Moshier); `erf` follows Juffa's
-//! two-interval `erff`; `log1p` Kahan's correction of `log(1 + x)`.
+//! Sources: `exp` and `log` follow Cephes `expf`, `logf` (Moshier); `erf` is two
+//! minimax polynomials; `log1p` Kahan's correction of `log(1 + x)`.
 use super::emit::{Emit, Lanes};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Type, TypeLike, Value, ValueLike, attr};
@@ -222,32 +222,41 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     }
 
     fn erf(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        // From 3.92 on it is 1.
         let t = self.unary(math::ABSF, x);
-        let t = self.select(self.compare(OGT, t, self.c(4.0)), self.c(4.0), t);
-        let square = self.mul(t, t);
-        let r = self.fma(self.c(-1.728_534_70e-5), t, self.c(3.831_971_26e-4));
-        let u = self.fma(self.c(-3.883_964_38e-3), t, self.c(2.425_462_19e-2));
-        let r = self.fma(r, square, u);
-        let r = self.fma(r, t, self.c(-1.067_778_77e-1));
-        let r = self.fma(r, t, self.c(-6.348_466_87e-1));
-        let r = self.fma(r, t, self.c(-1.287_175_12e-1));
-        let r = self.fma(r, t, self.sub(self.c(0.0), t));
-        // The logarithm of `1 - erf(t)` is at least -19.
-        let far = self.sub(self.c(1.0), self.exp_of_moderate(r));
+        let t = self.select(self.compare(OGT, t, self.c(3.92)), self.c(3.92), t);
+        let far = self.polynomial(
+            &[
+                -9.124_661_12e-6,
+                2.542_045_51e-5,
+                5.166_610_94e-5,
+                -3.016_753_76e-4,
+                3.911_329_84e-4,
+                4.621_669_94e-4,
+                -2.963_511_04e-3,
+                6.797_654_09e-3,
+                -9.904_826_06e-3,
+                9.832_995_94e-3,
+                -6.535_763_39e-3,
+                2.656_193_45e-3,
+                9.994_966_98e-1,
+            ],
+            self.sub(t, self.c(2.46)),
+        );
         let far = self.e.binary(math::COPYSIGN, far, x);
         let near = self.polynomial(
             &[
-                -5.967_617_03e-4,
-                4.991_194_23e-3,
-                -2.676_813_49e-2,
-                1.128_199_25e-1,
-                -3.761_253_36e-1,
-                1.283_791_66e-1,
+                -5.660_156_6e-4,
+                4.924_79e-3,
+                -2.671_770_75e-2,
+                1.128_041_15e-1,
+                -3.761_235_48e-1,
+                1.283_791_21e-1,
             ],
-            square,
+            self.mul(x, x),
         );
         let near = self.fma(near, x, x);
-        self.select(self.compare(OGT, t, self.c(0.927_734_375)), far, near)
+        self.select(self.compare(OGT, t, self.c(1.0)), far, near)
     }
 
     /// `min(max(x, low), high)`; NaN stays NaN.

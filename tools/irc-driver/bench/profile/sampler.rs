@@ -137,6 +137,11 @@ mod tests {
     #[test]
     fn threads_of_a_pool_are_sampled() {
         let pool = irc_runtime::pool_of(2).expect("a thread");
+        // A thread has its name once it runs.
+        let started = Instant::now();
+        while pooled().is_empty() && started.elapsed() < Duration::from_secs(60) {
+            std::thread::yield_now();
+        }
         let begin = Instant::now();
         let work = |_| while begin.elapsed() < Duration::from_millis(100) {};
         let ((), samples) = sampled(|| pool.run(2, &work)).expect("timers");
