@@ -42,7 +42,11 @@ fn transposed(cx: &mut Context<'_>, pads: Option<Vec<Dim>>, bias: Option<ValueId
     };
     let extents = result_extents(cx, &mut window, &dims[2..], pads)?;
     let dtype = cx.dtype(x);
-    if let Some(phases) = Phases::of(&window, &dims[2..], &extents, groups)
+    // Without filters or channels, a filter may be of any size.
+    let has_elements = filters.iter().all(|extent| !extent.is(0));
+    if has_elements
+        && cx.b.is_constant(w)
+        && let Some(phases) = Phases::of(&window, &dims[2..], &extents, groups)
         && let Some(filters) = cx.b.constant_of(w)?
     {
         let to_wide = Op::Cast { to: wide(dtype), rounding: Rounding::TowardZero };

@@ -35,22 +35,36 @@ struct Axis {
 
 impl Axis {
     /// The phases of a filter of so many elements, so far apart, with a pad before the result, which has `more` elements than
-    /// the operand times the stride.
+    /// the operand times the stride. `None` if they have many more products than elements.
     fn new(size: i64, [stride, dilation, pad, more]: [i64; 4]) -> Option<Self> {
-        let start = |start: i64| {
-            // Element `j` of the operand times element `k` of the filter is added to element `j * stride + at(k)`.
-            let at = |k: i64| k * dilation - pad + start;
-            let offsets = || (0..size).map(|k| -at(k).div_euclid(stride));
-            let (first, last) = (offsets().min()?, offsets().max()?);
-            let places = (0..size).map(|k| [at(k).rem_euclid(stride), 0]).zip(offsets());
-            let places = places.map(|([phase, _], offset)| [phase, offset - first]).collect();
-            let taps = last - first + 1;
-            let end = more + start;
-            let after = -(-end).div_euclid(stride) + taps - 1 + first;
-            let is_cut = end.rem_euclid(stride) != 0;
-            Some(Self { stride, places, taps, pads: [-first, after], start, is_cut })
+        if size < 1 || stride / MAX_WASTE > size {
+            return None;
+        }
+        let wide = i128::from;
+        // Element `j` of the operand times element `k` of the filter is added to element `j * stride + at(k)`, and so is in the
+        // phase of its remainder, where it is added to element `j + quotient(k)`.
+        let at = |start: i64, k: i64| wide(k) * wide(dilation) - wide(pad) + wide(start);
+        let quotient = |start: i64, k: i64| at(start, k).div_euclid(wide(stride));
+        let taps = |start: &i64| quotient(*start, size - 1) - quotient(*start, 0) + 1;
+        let start = (0..stride).min_by_key(taps)?;
+        let narrow = |value: i128| i64::try_from(value).ok();
+        let (last, taps) = (quotient(start, size - 1), taps(&start));
+        let place = |k: i64| {
+            Some([
+                narrow(at(start, k).rem_euclid(wide(stride)))?,
+                narrow(last - quotient(start, k))?,
+            ])
         };
-        (0..stride).filter_map(start).min_by_key(|axis| (axis.taps, axis.start))
+        let end = wide(more) + wide(start);
+        let after = end.div_euclid(wide(stride)) + i128::from(end.rem_euclid(wide(stride)) != 0);
+        Some(Self {
+            stride,
+            places: (0..size).map(place).collect::<Option<_>>()?,
+            taps: narrow(taps)?,
+            pads: [narrow(last)?, narrow(after + taps - 1 - last)?],
+            start,
+            is_cut: end.rem_euclid(wide(stride)) != 0,
+        })
     }
 }
 
