@@ -15,9 +15,11 @@ mod neighbours;
 use neighbours::Neighbours;
 
 use irc_tensor::TensorType;
-use irc_tl::{Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Scalar, Type, ValueId};
+use irc_tl::{
+    Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Rounding, Scalar, Type, ValueId,
+};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 use std::sync::Arc;
 
 /// The number of bytes that kernels multiply at a time.
@@ -43,21 +45,76 @@ struct Preparer {
     /// The prepared graphs of functions by address, as calls of one function share its graph; `None` for one that does not
     /// change.
     functions: BTreeMap<usize, Option<Arc<Graph>>>,
-    /// The padded constants by address, type and axis, so that users of one constant share the padded one.
-    constants: BTreeMap<(usize, TensorType, usize), Constant>,
-    /// The filters of sums of bytes as `f32`, and constants of halves.
-    filters: bytes::Shared,
-    wide: halves::Shared,
+    /// The padded constants, by axis.
+    padded: Shared<usize>,
+    /// The filters of sums of bytes as `f32`, constants of halves, and those of integers.
+    filters: bytes::Filters,
+    wide: Shared<()>,
+    integers: integers::Constants,
+}
+
+/// What is made of constants, each in ways of its own, so that users of one share it.
+///
+/// The key is the address of a constant, which is kept so that no other has its address.
+struct Shared<W>(BTreeMap<(usize, TensorType, W), [Constant; 2]>);
+
+impl<W> Default for Shared<W> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<W: Ord> Shared<W> {
+    /// What is made of a constant in a way; `None` if nothing is.
+    fn constant(
+        &mut self,
+        of: &Constant,
+        way: W,
+        make: impl FnOnce() -> Option<Constant>,
+    ) -> Option<Constant> {
+        let key = (of.bytes.as_ptr() as usize, of.ty.clone(), way);
+        let [_, made] = match self.0.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(entry) => entry.insert([of.clone(), make()?]),
+        };
+        Some(made.clone())
+    }
 }
 
 impl Preparer {
     /// `None` if nothing in a graph changes.
     fn graph(&mut self, graph: &Graph) -> Option<Graph> {
-        let of_bytes = products_of_bytes(graph);
+        let of_bytes = self.products_of_bytes(graph);
         let prepared = self.products(of_bytes.as_ref().unwrap_or(graph));
         prepared.or(of_bytes)
     }
 
+    /// The graph with its products of integers as those of bytes; `None` if it has none.
+    fn products_of_bytes(&mut self, graph: &Graph) -> Option<Graph> {
+        let neighbours = Neighbours::of(graph);
+        let constant = |value: ValueId| match &neighbours.maker(value)?.kind {
+            NodeKind::Constant(constant) => Some(constant),
+            _ => None,
+        };
+        let mut made: Option<Graph> = None;
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let product = integers::Product::of(graph, node, &neighbours, constant);
+            if made.is_none() && product.is_some() {
+                made = Some(until(graph, index));
+            }
+            let Some(made) = &mut made else { continue };
+            let written =
+                product.and_then(|product| product.write(made, constant, &mut self.integers));
+            if written.is_none() {
+                made.nodes.push(node.clone());
+            }
+        }
+        let mut made = made?;
+        made.prune();
+        Some(made)
+    }
+
+    /// The graph with its other products prepared, and those of nested graphs; `None` if nothing changes.
     fn products(&mut self, graph: &Graph) -> Option<Graph> {
         let mut constants: BTreeMap<ValueId, &Constant> = BTreeMap::new();
         let neighbours = Neighbours::of(graph);
@@ -77,9 +134,7 @@ impl Preparer {
             let matrices = matrices::Product::of(graph, node);
             let is_float = product.is_some() || sum.is_some() || matrices.is_some();
             if made.is_none() && (padded.is_some() || nested.is_some() || is_float) {
-                let mut copy = graph.clone();
-                copy.nodes.truncate(index);
-                made = Some(copy);
+                made = Some(until(graph, index));
             }
             let Some(made) = &mut made else { continue };
             let written = match (product, sum, matrices) {
@@ -153,54 +208,36 @@ impl Preparer {
         let (value, axis) = (operand.value, operand.axis);
         let (op, ty) = (padding(made.ty(value), axis), padded_type(made.ty(value), axis));
         let mut adder = Adder { made, origin };
-        match constant {
-            Some(constant) => adder.constant(self.constant(constant, axis)),
+        let padded = constant.and_then(|constant| {
+            self.padded.constant(constant, axis, || Some(padded_constant(constant, axis)))
+        });
+        match padded {
+            Some(padded) => adder.constant(padded),
             None => adder.op(op, &[value], ty),
         }
     }
-
-    fn constant(&mut self, constant: &Constant, axis: usize) -> Constant {
-        let key = (constant.bytes.as_ptr() as usize, constant.ty.clone(), axis);
-        let padded = || {
-            let mut ty = constant.ty.clone();
-            ty.shape[axis] = multiple(ty.shape[axis]);
-            let inner: i64 = ty.shape[axis + 1..].iter().product();
-            let [own, all] = [constant.ty.shape[axis], ty.shape[axis]]
-                .map(|depth| usize::try_from(depth * inner).unwrap_or(0));
-            let mut bytes = Vec::with_capacity(constant.bytes.len() / own.max(1) * all);
-            for elements in constant.bytes.chunks_exact(own.max(1)) {
-                bytes.extend_from_slice(elements);
-                bytes.resize(bytes.len() + all - own, 0);
-            }
-            Constant::new(ty, bytes)
-        };
-        self.constants.entry(key).or_insert_with(padded).clone()
-    }
 }
 
-/// The graph with its products of `integers` as those of bytes; `None` if it has none.
-fn products_of_bytes(graph: &Graph) -> Option<Graph> {
-    let neighbours = Neighbours::of(graph);
-    let constant = |value: ValueId| match &neighbours.maker(value)?.kind {
-        NodeKind::Constant(constant) => Some(constant),
-        _ => None,
-    };
-    let mut made: Option<Graph> = None;
-    for (index, node) in graph.nodes.iter().enumerate() {
-        let product = integers::Product::of(graph, node, &neighbours, constant);
-        if made.is_none() && product.is_some() {
-            let mut copy = graph.clone();
-            copy.nodes.truncate(index);
-            made = Some(copy);
-        }
-        let Some(made) = &mut made else { continue };
-        if product.and_then(|product| product.write(made, constant)).is_none() {
-            made.nodes.push(node.clone());
-        }
+/// A constant with zeros after its elements along an axis.
+fn padded_constant(constant: &Constant, axis: usize) -> Constant {
+    let mut ty = constant.ty.clone();
+    ty.shape[axis] = multiple(ty.shape[axis]);
+    let inner: i64 = ty.shape[axis + 1..].iter().product();
+    let [own, all] = [constant.ty.shape[axis], ty.shape[axis]]
+        .map(|depth| usize::try_from(depth * inner).unwrap_or(0));
+    let mut bytes = Vec::with_capacity(constant.bytes.len() / own.max(1) * all);
+    for elements in constant.bytes.chunks_exact(own.max(1)) {
+        bytes.extend_from_slice(elements);
+        bytes.resize(bytes.len() + all - own, 0);
     }
-    let mut made = made?;
-    made.prune();
-    Some(made)
+    Constant::new(ty, bytes)
+}
+
+/// A graph with its nodes before one.
+fn until(graph: &Graph, index: usize) -> Graph {
+    let mut copy = graph.clone();
+    copy.nodes.truncate(index);
+    copy
 }
 
 /// The operands of a product of bytes whose depth is known and no multiple of 4.
@@ -264,6 +301,12 @@ impl<'m> Adder<'m> {
         Some(self.op(op, operands, ty))
     }
 
+    /// A value as another type.
+    fn cast(&mut self, value: ValueId, to: DType) -> ValueId {
+        let ty = Type::new(to, self.made.ty(value).dims.clone());
+        self.op(cast(to), &[value], ty)
+    }
+
     /// A scalar of `i32`.
     fn integer(&mut self, value: i32) -> ValueId {
         let op = Op::fill(value.into(), [], DType::I32);
@@ -280,6 +323,10 @@ impl<'m> Adder<'m> {
         self.made.nodes.last_mut()?.results = vec![result];
         Some(())
     }
+}
+
+fn cast(to: DType) -> Op {
+    Op::Cast { to, rounding: Rounding::TowardZero }
 }
 
 /// The next multiple of 4.

@@ -2,13 +2,11 @@
 //!
 //! Kernels of open sizes have vectors of `f32`. A sum of integers is exact there, in any order, if none is above 2^24;
 //! a sum that may be is divided into those of some channels each.
-use super::Adder;
+use super::{Adder, Shared};
 use irc_tensor::TensorType;
 use irc_tl::{
-    Binary, Combine, Compute, Constant, DType, Dim, Graph, Node, Op, Reduce, Rounding, Scalar,
-    Type, ValueId,
+    Binary, Combine, Compute, Constant, DType, Dim, Graph, Node, Op, Reduce, Scalar, Type, ValueId,
 };
-use std::collections::{BTreeMap, btree_map::Entry};
 
 /// Integers up to this one are exact in `f32`.
 pub(super) const EXACT: i64 = 1 << 24;
@@ -16,8 +14,8 @@ pub(super) const EXACT: i64 = 1 << 24;
 /// The loop over filters.
 const FILTERS: usize = 1;
 
-/// Filters as `f32` by the address and type of the constant and their channels.
-pub(super) type Shared = BTreeMap<(usize, TensorType, i64, i64), Constant>;
+/// Some channels of filters as `f32`, from one to another.
+pub(super) type Filters = Shared<[i64; 2]>;
 
 /// A sum of products of bytes of an image and of constant filters.
 pub(super) struct Product<'g> {
@@ -85,13 +83,11 @@ impl<'g> Product<'g> {
     }
 
     /// Adds nodes that compute the result, if it is exact. Users of the same filters share those of `shared`.
-    pub(super) fn write(&self, made: &mut Graph, shared: &mut Shared) -> Option<()> {
+    pub(super) fn write(&self, made: &mut Graph, shared: &mut Filters) -> Option<()> {
         let sizes = self.channels_of_parts(made.ty(self.image).dtype)?;
         let dims = made.ty(self.image).dims.clone();
         let mut adder = Adder::of(made, self.node);
-        let cast = |to| Op::Cast { to, rounding: Rounding::TowardZero };
-        let mut image =
-            adder.op(cast(DType::F32), &[self.image], Type::new(DType::F32, dims.clone()));
+        let mut image = adder.cast(self.image, DType::F32);
         // With zeros outside, what the image has there counts for all elements of a filter.
         if self.outside != 0 {
             let outside = Op::fill(self.outside as f64, [], DType::F32);
@@ -103,15 +99,12 @@ impl<'g> Product<'g> {
         let mut terms = vec![];
         for from in (0..self.channels()).step_by(sizes as usize) {
             let to = (from + sizes).min(self.channels());
-            let address = self.filters.bytes.as_ptr() as usize;
-            let filters = match shared.entry((address, self.filters.ty.clone(), from, to)) {
-                Entry::Occupied(found) => found.get().clone(),
-                Entry::Vacant(entry) => entry.insert(self.filters_of(from, to)?).clone(),
-            };
+            let filters =
+                shared.constant(self.filters, [from, to], || self.filters_of(from, to))?;
             let filters = adder.constant(filters);
             let sum =
                 adder.op(Op::compute(self.sum(from, to)), &[image, filters], of_result(DType::F32));
-            terms.push(adder.op(cast(DType::I32), &[sum], of_result(DType::I32)));
+            terms.push(adder.cast(sum, DType::I32));
         }
         if self.outside != 0 {
             let sums = self.elements().map(|filter| filter.iter().sum::<i64>() * self.outside);
@@ -250,6 +243,7 @@ mod tests {
     use irc_tensor::Tensor;
     use irc_tl::{Builder, NodeKind};
     use std::borrow::Cow;
+    use std::collections::BTreeMap;
 
     /// A convolution of 3 by 3 with an image of open size, which has `outside` around it: in the product, or in the image.
     fn graph(dtype: DType, [filters, channels, each]: [i64; 3], outside: Option<i64>) -> Graph {

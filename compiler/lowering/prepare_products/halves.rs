@@ -1,16 +1,11 @@
 //! Sums of products of `f16` or `bf16` of open size as sums of `f32`, which are rounded at the end.
 //!
 //! Such sums are defined in `f32`, and kernels of open sizes have vectors of it.
-use super::{Adder, Neighbours};
-use irc_tensor::TensorType;
+use super::{Adder, Neighbours, Shared, cast};
 use irc_tl::{
-    Binary, Combine, Compute, Constant, DType, Graph, Node, NodeKind, Op, Rounding, Scalar, Type,
-    Unary, ValueId,
+    Binary, Combine, Compute, Constant, DType, Graph, Node, NodeKind, Op, Scalar, Type, Unary,
+    ValueId,
 };
-use std::collections::BTreeMap;
-
-/// Constants as `f32` by the address and type of those that they are made of.
-pub(super) type Shared = BTreeMap<(usize, TensorType), Constant>;
 
 /// A sum of products of halves.
 pub(super) struct Sum<'g> {
@@ -48,38 +43,25 @@ impl<'g> Sum<'g> {
         &self,
         made: &mut Graph,
         constant: impl Fn(ValueId) -> Option<&'k Constant>,
-        shared: &mut Shared,
+        shared: &mut Shared<()>,
     ) -> Option<()> {
-        let cast = |to| Op::Cast { to, rounding: Rounding::TowardZero };
         let mut adder = Adder::of(made, self.node);
-        let mut operands = vec![];
+        let (mut operands, wide) = (vec![], cast(DType::F32));
         for &operand in &self.node.operands {
             operands.push(match constant(operand) {
-                Some(found) => adder.constant(wide_constant(found, shared)?),
-                None => {
-                    let dims = adder.made.ty(operand).dims.clone();
-                    adder.op(cast(DType::F32), &[operand], Type::new(DType::F32, dims))
+                Some(found) => {
+                    let wide = || Some(Constant::of(&wide.eval(&[&found.tensor().ok()?]).ok()?));
+                    adder.constant(shared.constant(found, (), wide)?)
                 }
+                None => adder.cast(operand, DType::F32),
             });
         }
         let narrow = adder.made.ty(self.result).clone();
-        let wide = Type::new(DType::F32, narrow.dims.clone());
-        let sum = adder.op(self.op.clone(), &operands, wide);
-        adder.op(cast(narrow.dtype), &[sum], narrow);
+        let sums = Type::new(DType::F32, narrow.dims.clone());
+        let sum = adder.op(self.op.clone(), &operands, sums);
+        adder.cast(sum, narrow.dtype);
         adder.define(self.result)
     }
-}
-
-/// A constant as `f32`, which its users share.
-fn wide_constant(constant: &Constant, shared: &mut Shared) -> Option<Constant> {
-    let key = (constant.bytes.as_ptr() as usize, constant.ty.clone());
-    if let Some(wide) = shared.get(&key) {
-        return Some(wide.clone());
-    }
-    let to = Op::Cast { to: DType::F32, rounding: Rounding::TowardZero };
-    let wide = Constant::of(&to.eval(&[&constant.tensor().ok()?]).ok()?);
-    shared.insert(key, wide.clone());
-    Some(wide)
 }
 
 /// The maximum number of nodes between a product and the maximum or exponential of a softmax.
@@ -169,7 +151,8 @@ mod tests {
     use super::super::prepare_products;
     use super::*;
     use irc_tensor::{Tensor, Tolerance};
-    use irc_tl::{Builder, Conv, Dim};
+    use irc_tl::{Builder, Conv, Dim, Rounding};
+    use std::collections::BTreeMap;
 
     fn half(dtype: DType, shape: impl Into<Vec<i64>>) -> Tensor {
         let shape = shape.into();

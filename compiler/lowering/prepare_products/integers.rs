@@ -3,12 +3,18 @@
 //! `(x - zero) (w - other)` is the product of `x` and `w`, minus `zero` times the sums of the columns of `w`, and `other` times
 //! the sums of the rows of `x - zero`, modulo 2^32. Kernels multiply `u8` and `i8`: signed elements of the first operand
 //! are moved by 128, and unsigned ones of the second by -128, as are their zero points.
-use super::{Adder, Neighbours, loops_of};
+use super::{Adder, Neighbours, Shared, cast, loops_of};
 use irc_tensor::TensorType;
 use irc_tl::{
-    Binary, Constant, DType, Dim, Graph, Node, NodeKind, Op, Reduction, Rounding, Scalar, Type,
-    ValueId,
+    Binary, Constant, DType, Dim, Graph, Node, NodeKind, Op, Reduction, Scalar, Type, ValueId,
 };
+
+/// Constants as bytes of a type, and the sums of those along an axis.
+#[derive(Default)]
+pub(super) struct Constants {
+    moved: Shared<DType>,
+    sums: Shared<usize>,
+}
 
 /// A product of integers.
 pub(super) struct Product<'g> {
@@ -75,21 +81,22 @@ impl<'g> Product<'g> {
         &self,
         made: &mut Graph,
         constant: impl Fn(ValueId) -> Option<&'g Constant>,
+        shared: &mut Constants,
     ) -> Option<()> {
         let mut adder = Adder::of(made, self.node);
         let NodeKind::Op(product) = &self.node.kind else { return None };
         let [lhs, rhs] = [0, 1].map(|side| self.node.operands[side]);
         let [x_dims, w_dims] = [lhs, rhs].map(|value| adder.made.ty(value).dims.clone());
-        let x = self.operands[0].bytes(&mut adder, DType::U8, &x_dims, &constant)?;
-        let w = self.operands[1].bytes(&mut adder, DType::I8, &w_dims, &constant)?;
+        let x = self.operands[0].bytes(&mut adder, (DType::U8, &x_dims), &constant, shared)?;
+        let w = self.operands[1].bytes(&mut adder, (DType::I8, &w_dims), &constant, shared)?;
         let mut sum = adder.inferred(product.clone(), &[x.value, w.value])?;
         if let Some(zero) = x.zero {
-            let sums = w.sums(&mut adder, w_dims.len() - 2, None)?;
+            let sums = w.sums(&mut adder, w_dims.len() - 2, None, shared)?;
             let moved = adder.inferred(Op::Binary(Binary::Mul), &[zero, sums])?;
             sum = adder.inferred(Op::Binary(Binary::Sub), &[sum, moved])?;
         }
         if let Some(other) = w.zero {
-            let sums = x.sums(&mut adder, x_dims.len() - 1, x.zero)?;
+            let sums = x.sums(&mut adder, x_dims.len() - 1, x.zero, shared)?;
             let moved = adder.inferred(Op::Binary(Binary::Mul), &[other, sums])?;
             adder.inferred(Op::Binary(Binary::Sub), &[sum, moved])?;
         }
@@ -161,22 +168,22 @@ impl<'g> Operand<'g> {
     fn bytes(
         &self,
         adder: &mut Adder<'_>,
-        to: DType,
-        dims: &[Dim],
+        (to, dims): (DType, &[Dim]),
         constant: impl Fn(ValueId) -> Option<&'g Constant>,
+        shared: &mut Constants,
     ) -> Option<Bytes> {
         let (value, zero) = match *self {
             Self::Constant { elements, least } => {
                 let first = if to == DType::U8 { 0 } else { -DISTANCE };
-                let bytes = integers(elements).map(|number| (number - least + first) as u8);
-                let ty = TensorType::new(to, elements.ty.shape.clone());
+                let moved = || {
+                    let bytes = integers(elements).map(|number| (number - least + first) as u8);
+                    let ty = TensorType { dtype: to, ..elements.ty.clone() };
+                    Some(Constant::new(ty, bytes.collect::<Vec<u8>>()))
+                };
+                let moved = shared.moved.constant(elements, to, moved)?;
                 let zero = first - least;
                 let zero = (zero != 0).then(|| adder.integer(zero));
-                return Some(Bytes::constant(
-                    adder,
-                    Constant::new(ty, bytes.collect::<Vec<u8>>()),
-                    zero,
-                ));
+                return Some(Bytes::constant(adder, moved, zero));
             }
             Self::Bytes { value, zero } => (value, zero),
         };
@@ -189,13 +196,16 @@ impl<'g> Operand<'g> {
                 None => distance,
             });
             if let Some(elements) = &mut elements {
-                // 128 is the sign of a byte.
-                let moved: Vec<u8> = elements.bytes.iter().map(|byte| byte ^ 0x80).collect();
-                *elements = Constant::new(TensorType { dtype: to, ..elements.ty.clone() }, moved);
+                let moved = || {
+                    // 128 is the sign of a byte.
+                    let bytes: Vec<u8> = elements.bytes.iter().map(|byte| byte ^ 0x80).collect();
+                    Some(Constant::new(TensorType { dtype: to, ..elements.ty.clone() }, bytes))
+                };
+                *elements = shared.moved.constant(elements, to, moved)?;
             } else {
-                let wide = adder.inferred(cast(DType::I32), &[value])?;
+                let wide = adder.cast(value, DType::I32);
                 let moved = adder.inferred(Op::Binary(Binary::Add), &[wide, distance])?;
-                value = adder.inferred(cast(to), &[moved])?;
+                value = adder.cast(moved, to);
             }
         }
         if let Some(mut elements) = elements {
@@ -223,22 +233,27 @@ impl Bytes {
     }
 
     /// The sums of the elements, minus a zero point, along an axis.
-    fn sums(&self, adder: &mut Adder<'_>, axis: usize, zero: Option<ValueId>) -> Option<ValueId> {
+    fn sums(
+        &self,
+        adder: &mut Adder<'_>,
+        axis: usize,
+        zero: Option<ValueId>,
+        shared: &mut Constants,
+    ) -> Option<ValueId> {
         let sums = Op::Reduce { kind: Reduction::Sum, axes: vec![axis], keep_dims: true };
         if let (Some(elements), None) = (&self.elements, zero) {
-            let wide = cast(DType::I32).eval(&[&elements.tensor().ok()?]).ok()?;
-            return Some(adder.constant(Constant::of(&sums.eval(&[&wide]).ok()?)));
+            let sums = || {
+                let wide = cast(DType::I32).eval(&[&elements.tensor().ok()?]).ok()?;
+                Some(Constant::of(&sums.eval(&[&wide]).ok()?))
+            };
+            return Some(adder.constant(shared.sums.constant(elements, axis, sums)?));
         }
-        let mut wide = adder.inferred(cast(DType::I32), &[self.value])?;
+        let mut wide = adder.cast(self.value, DType::I32);
         if let Some(zero) = zero {
             wide = adder.inferred(Op::Binary(Binary::Sub), &[wide, zero])?;
         }
         adder.inferred(sums, &[wide])
     }
-}
-
-fn cast(to: DType) -> Op {
-    Op::Cast { to, rounding: Rounding::TowardZero }
 }
 
 /// The elements of a constant of `i32`.
@@ -333,6 +348,66 @@ mod tests {
             let found = check(&b.finish(), &[("x", bytes(DType::I8, [2, 5, depth]))]);
             assert_eq!(found, [[DType::U8, DType::I8]], "{dtype} {wide} {depth}");
         }
+    }
+
+    /// Constants of `u8`, of a depth that is padded, in `i32`.
+    fn weights(b: &mut Builder, w: &Constant) -> ValueId {
+        let w = b.constant(w.clone());
+        centred(b, w, None)
+    }
+
+    /// The product of an input with weights.
+    fn product(b: &mut Builder, name: &str, w: ValueId) -> ValueId {
+        let x = b.input(name, Type::new(DType::U8, [Dim::Known(2), 6.into()]));
+        let x = centred(b, x, Some(&[]));
+        b.matmul(x, w).unwrap()
+    }
+
+    #[test]
+    fn users_of_constants_share_what_is_made_of_them() {
+        let mut b = Builder::new();
+        let w = weights(&mut b, &Constant::of(&bytes(DType::U8, [6, 3])));
+        for name in ["x", "z"] {
+            let product = product(&mut b, name, w);
+            b.output(format!("y_{name}"), product);
+        }
+        let graph = b.finish();
+        let made = prepare_products(&graph);
+        let moved = made.nodes.iter().filter_map(|node| match &node.kind {
+            NodeKind::Constant(constant) if constant.ty.dtype == DType::I8 => {
+                Some(constant.bytes.as_ptr())
+            }
+            _ => None,
+        });
+        let moved: Vec<_> = moved.collect();
+        assert!(moved.len() == 2 && moved[0] == moved[1], "{moved:?}");
+    }
+
+    /// What is made of the constants of a function is not that of the next one, whose constants may have its memory.
+    #[test]
+    fn constants_of_functions_are_their_own() {
+        let mut b = Builder::new();
+        for number in 0..16_u8 {
+            let w: Vec<u8> = (0..18).map(|at| at * 7 + number * 3).collect();
+            let w = Constant::of(&Tensor::from_values([6, 3], &w).unwrap());
+            let body = {
+                let mut b = Builder::nested("f");
+                let w = weights(&mut b, &w);
+                let product = product(&mut b, "x", w);
+                b.output("y", product);
+                std::sync::Arc::new(b.finish())
+            };
+            let ty = Type::new(DType::I32, [Dim::Known(2), 3.into()]);
+            let x = b.input(format!("x{number}"), Type::new(DType::U8, [Dim::Known(2), 6.into()]));
+            let kind = NodeKind::Call { name: format!("f{number}").into(), body };
+            let result = b.region(kind, &[x], [ty]).unwrap()[0];
+            b.output(format!("y{number}"), result);
+        }
+        let graph = b.finish();
+        let inputs: BTreeMap<_, _> =
+            (0..16).map(|number| (format!("x{number}"), bytes(DType::U8, [2, 6]))).collect();
+        let made = prepare_products(&graph);
+        assert_eq!(made.eval(&inputs).unwrap(), graph.eval(&inputs).unwrap());
     }
 
     #[test]

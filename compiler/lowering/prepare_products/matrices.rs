@@ -4,8 +4,7 @@
 //! parts of the depth.
 use super::{Adder, bytes::EXACT, loops_of};
 use irc_tl::{
-    Combine, Compute, DType, Dim, Graph, Node, NodeKind, Op, Reduce, Rounding, Scalar, Type,
-    ValueId,
+    Combine, Compute, DType, Dim, Graph, Node, NodeKind, Op, Reduce, Scalar, Type, ValueId,
 };
 
 /// The largest product of an element of `u8` and one of `i8`.
@@ -48,20 +47,17 @@ impl<'g> Product<'g> {
     /// Adds nodes that compute the result.
     pub(super) fn write(&self, made: &mut Graph) -> Option<()> {
         let mut adder = Adder::of(made, self.node);
-        let cast = |to| Op::Cast { to, rounding: Rounding::TowardZero };
-        let mut wide = vec![];
-        for operand in self.operands {
-            let dims = adder.made.ty(operand).dims.clone();
-            wide.push(adder.op(cast(DType::F32), &[operand], Type::new(DType::F32, dims)));
-        }
+        let wide = self.operands.map(|operand| adder.cast(operand, DType::F32));
         let is_exact = self.depth.known().is_some_and(|depth| depth <= DEPTH);
         let sums = if is_exact { self.sums() } else { self.sums_of_parts() };
         let ty = Type::new(DType::F32, sums.dims.clone());
         let sums = adder.op(Op::compute(sums), &wide, ty);
-        let result = Type::new(DType::I32, self.compute.dims.clone());
         match is_exact {
-            true => adder.op(cast(DType::I32), &[sums], result),
-            false => adder.op(Op::compute(self.total()), &[sums], result),
+            true => adder.cast(sums, DType::I32),
+            false => {
+                let result = Type::new(DType::I32, self.compute.dims.clone());
+                adder.op(Op::compute(self.total()), &[sums], result)
+            }
         };
         adder.define(self.result)
     }

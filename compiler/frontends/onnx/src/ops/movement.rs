@@ -113,5 +113,5 @@ fn tile(cx: &mut Context<'_>) -> Lowered {
             return Err(LowerError::invalid(format!("expected {expected} repeats, found {found}")));
         }
     }
-    one(repeated(cx.b, x, &repeats, Repeat::Axes))
+    one(repeated(cx.b, x, &repeats, Repeat::Tile))
 }

@@ -75,10 +75,10 @@ pub(super) fn pad(
 /// What is repeated along an axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// All elements after each other.
-    Axes,
+    /// All of its elements, as `Tile` does.
+    Tile,
     /// Each element.
-    Elements,
+    Each,
 }
 
 /// A value repeated so many times along each axis: a broadcast to an axis of its own before or after each.
@@ -89,8 +89,8 @@ pub(super) fn repeated(b: &mut Builder, x: ValueId, times: &[Dim], what: Repeat)
         let [own, repeated] = [(extent.clone(), extent), (1.into(), times.clone())];
         let parts = match what {
             _ if times.is(1) => vec![own],
-            Repeat::Axes => vec![repeated, own],
-            Repeat::Elements => vec![own, repeated],
+            Repeat::Tile => vec![repeated, own],
+            Repeat::Each => vec![own, repeated],
         };
         for (from, to) in parts {
             split.push(from);

@@ -40,29 +40,26 @@ fn transposed(cx: &mut Context<'_>, pads: Option<Vec<Dim>>, bias: Option<ValueId
         dilations: steps(cx, "dilations", rank)?,
         pads: vec![],
     };
-    let extents = result_extents(cx, &mut window, &dims[2..], pads)?;
+    let mut to = vec![dims[0].clone(), filters[1].clone() * groups.into()];
+    to.extend(result_extents(cx, &mut window, &dims[2..], pads)?);
     let dtype = cx.dtype(x);
+    let x = cx.b.cast(x, wide(dtype))?;
     // Without filters or channels, a filter may be of any size.
     let has_elements = filters.iter().all(|extent| !extent.is(0));
     if has_elements
         && cx.b.is_constant(w)
-        && let Some(phases) = Phases::of(&window, &dims[2..], &extents, groups)
+        && let Some(phases) = Phases::of(&window, &dims[2..], &to[2..], groups)
         && let Some(filters) = cx.b.constant_of(w)?
     {
         let to_wide = Op::Cast { to: wide(dtype), rounding: Rounding::TowardZero };
         let filters = to_wide.eval(&[&filters]).map_err(BuildError::from)?;
-        let mut to = vec![dims[0].clone(), (filters.shape()[1] * groups).into()];
-        to.extend(extents);
-        let x = cx.b.cast(x, wide(dtype))?;
         let within = bias.filter(|_| dtype == wide(dtype));
         let result = phases.convolution(cx.b, x, (&filters, within), &to)?;
         let result = cx.b.cast(result, dtype)?;
         return with_bias(cx, result, bias.filter(|_| within.is_none()));
     }
-    let (x, w) = (cx.b.cast(x, wide(dtype))?, cx.b.cast(w, wide(dtype))?);
+    let w = cx.b.cast(w, wide(dtype))?;
     let columns = products(cx.b, x, w, groups)?;
-    let mut to = vec![dims[0].clone(), filters[1].clone() * groups.into()];
-    to.extend(extents);
     let result = overlap(cx.b, columns, &window, &dims[2..], to)?;
     let result = cx.b.cast(result, dtype)?;
     with_bias(cx, result, bias)

@@ -2,7 +2,7 @@
 //!
 //! With a stride of `s`, the elements of the result whose positions have one remainder by `s` are a phase: a convolution of the
 //! operand with the elements of the filter that are `s` apart. One convolution computes all phases, as filters of their own,
-//! which then take turns in the result.
+//! which are then interleaved.
 
 use super::window::Window;
 use crate::ops::indexing::{Part, slice};
@@ -28,7 +28,7 @@ struct Axis {
     taps: i64,
     /// The pads of the convolution.
     pads: [i64; 2],
-    /// The first element of the phases in turn that is one of the result, and whether there are others after the last.
+    /// The first of the interleaved elements that is one of the result, and whether there are others after its last.
     start: i64,
     is_cut: bool,
 }
@@ -108,17 +108,19 @@ impl Phases {
         };
         let mut sums = b.conv(conv, x, filters)?;
         if let Some(bias) = bias {
-            let bias = repeated(b, bias, &[self.count().into()], Repeat::Elements)?;
+            let bias = repeated(b, bias, &[self.count().into()], Repeat::Each)?;
             let bias = along(b, bias, 1, to.len())?;
             sums = b.binary(Binary::Add, sums, bias)?;
         }
-        let result = self.in_turn(b, sums)?;
+        let result = self.interleaved(b, sums)?;
+        if !self.axes.iter().any(|axis| axis.is_cut || axis.start != 0) {
+            return Ok(result);
+        }
         let mut parts: Vec<Part> =
             to[..2].iter().map(|extent| Part::run(0, extent.clone())).collect();
         let parts_of_axes = self.axes.iter().zip(&to[2..]);
         parts.extend(parts_of_axes.map(|(axis, extent)| Part::run(axis.start, extent.clone())));
-        let is_cut = self.axes.iter().any(|axis| axis.is_cut || axis.start != 0);
-        if is_cut { slice(b, result, &parts) } else { Ok(result) }
+        slice(b, result, &parts)
     }
 
     /// The number of phases.
@@ -126,8 +128,8 @@ impl Phases {
         self.axes.iter().map(|axis| axis.stride).product()
     }
 
-    /// The elements of phases, `[batch, filters * phases, ...]`, in turn.
-    fn in_turn(&self, b: &mut Builder, sums: ValueId) -> Built {
+    /// The elements of phases, `[batch, filters * phases, ...]`, interleaved.
+    fn interleaved(&self, b: &mut Builder, sums: ValueId) -> Built {
         let (dims, rank) = (b.dims(sums), self.axes.len());
         let filters = dims[1].floor_div(&self.count().into());
         let strides = || self.axes.iter().map(|axis| Dim::Known(axis.stride));

@@ -152,5 +152,5 @@ fn nearest(
         1 => x,
         _ => cx.b.compute(Compute::map(dims, body), &operands)?,
     };
-    Ok(repeated(cx.b, x, &times, Repeat::Elements)?)
+    Ok(repeated(cx.b, x, &times, Repeat::Each)?)
 }
