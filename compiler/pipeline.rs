@@ -1,7 +1,7 @@
 //! The stage table: the stages that every tool runs, in order, and the dialects that may remain after each.
 use crate::{
     GpuForm, Target,
-    lowering::{emit_gpu_entry, linalg_to_vector::Dots},
+    lowering::{emit_gpu_entry, linalg_to_vector::Dots, prepare_products::ByteSums},
 };
 
 /// One step of a pipeline.
@@ -62,6 +62,14 @@ impl Settings {
             pipeline: target.backend.pipeline,
         }
     }
+
+    /// How kernels add products of bytes of images of open sizes.
+    pub fn byte_sums(&self) -> ByteSums {
+        match self.vector_bytes == 64 && self.dots == Dots::Vnni {
+            true => ByteSums::Dots,
+            false => ByteSums::Floats,
+        }
+    }
 }
 
 /// A named list of stages.
@@ -89,7 +97,10 @@ pub const HOST_CPU: Pipeline = Pipeline {
         Stage {
             name: "tensor",
             // `ark-to-tl` does not change a program that `common-ir-to-tl` has written.
-            passes: |_| "common-ir-to-tl,ark-to-tl,canonicalize,cse".into(),
+            passes: |settings| {
+                let sums = settings.byte_sums().name();
+                format!("common-ir-to-tl{{byte-sums={sums}}},ark-to-tl,canonicalize,cse")
+            },
             leaves: &["func", "tl"],
             why: "memory becomes values, so that what is computed can be compared and moved",
         },
@@ -121,7 +132,7 @@ pub const HOST_CPU: Pipeline = Pipeline {
                 let dots = dots.name();
                 format!(
                     "linalg-to-vector{{vector-bytes={bytes} dots={dots} streams={streams}}},\
-                     compute-to-loops{{vector-bytes={bytes}}}"
+                     compute-to-loops{{vector-bytes={bytes} dots={dots}}}"
                 )
             },
             leaves: &["arith", "func", "llvm", "math", "memref", "scf", "tl", "vector"],

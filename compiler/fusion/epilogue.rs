@@ -45,6 +45,12 @@ pub(super) fn join_epilogues<'c: 'a, 'a>(
             }
             ops.push(next);
         }
+        // Sums of single precision are in the memory of the result until they are complete.
+        while result_type(op) == Some(DType::F32)
+            && ops.last().is_some_and(|last| result_type(*last) != Some(DType::F32))
+        {
+            ops.pop();
+        }
         if ops.len() == 1 {
             continue;
         }
@@ -91,11 +97,21 @@ fn with_numbers<'c: 'a, 'a>(map: OperationRef<'c, 'a>) -> Result<OperationRef<'c
     Ok(built)
 }
 
-/// An op as loops, if its result is of single precision and of a size that depends on symbols.
-fn open_loops(op: OperationRef<'_, '_>) -> Option<(Compute, Vec<Type>)> {
+/// The element type of the result of an op.
+fn result_type(op: OperationRef<'_, '_>) -> Option<DType> {
     // `result(0)` of an op without results would print it, and so verify functions that other threads change.
+    Some(tl::type_of(op.results().next()?.r#type()).ok()?.dtype)
+}
+
+/// Whether epilogues compute elements of a type.
+fn is_computed(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::I32 | DType::U8 | DType::I8)
+}
+
+/// An op as loops, if its result is of a type that epilogues compute and of a size that depends on symbols.
+fn open_loops(op: OperationRef<'_, '_>) -> Option<(Compute, Vec<Type>)> {
     let result = tl::type_of(op.results().next()?.r#type()).ok()?;
-    if result.known().is_some() || result.dtype != DType::F32 {
+    if result.known().is_some() || !is_computed(result.dtype) {
         return None;
     }
     let types = tl::symbolic_operand_types(op).ok()?;
@@ -103,14 +119,25 @@ fn open_loops(op: OperationRef<'_, '_>) -> Option<(Compute, Vec<Type>)> {
     Some((compute, types))
 }
 
-/// Whether an op adds functions of two elements, as the products of a convolution of images of open sizes.
+/// Whether an op adds functions of two elements, as the products of a convolution of images of open sizes, in single precision, or
+/// of bytes in `i32`.
 fn is_sum(op: OperationRef<'_, '_>) -> bool {
     const IMAGE: usize = 3;
-    let Some((compute, _)) = open_loops(op).filter(|_| !is_open(op)) else { return false };
+    let Some((compute, types)) = open_loops(op).filter(|_| !is_open(op)) else { return false };
+    let is_element = |factor: &Scalar| match factor {
+        Scalar::Load(of, _) => types[*of].dtype == DType::F32,
+        Scalar::Cast(DType::I32, _, element) => {
+            matches!(&**element, Scalar::Load(of, _) if types[*of].dtype.size() == 1)
+        }
+        _ => false,
+    };
+    let is_factor = |factor: &Scalar| match factor {
+        Scalar::Select(parts) => is_element(&parts[1]),
+        factor => is_element(factor),
+    };
     let mut has_pair = false;
     compute.body.walk(&mut |part| {
-        has_pair |= matches!(part, Scalar::Binary(_, x, y)
-            if [x, y].iter().all(|factor| matches!(***factor, Scalar::Load(..))));
+        has_pair |= matches!(part, Scalar::Binary(_, x, y) if is_factor(x) && is_factor(y));
     });
     let is_sum = compute.reduction.as_ref().is_some_and(|it| it.combine == Combine::Sum);
     is_sum && has_pair && compute.dims.len() >= IMAGE
@@ -136,9 +163,14 @@ fn map_after<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<(OperationRef<'c, '
                     index => matches!(index, Scalar::Int(..)),
                 };
                 reads += usize::from(*of == operand);
-                types[*of].dtype == DType::F32
-                    && (compute.is_own(at, &types[*of].dims)
-                        || *of != operand && at.iter().all(is_fixed))
+                let is_own = compute.is_own(at, &types[*of].dims);
+                match *of == operand {
+                    true => is_own,
+                    false => {
+                        let is_single = types[*of].dtype == DType::F32;
+                        is_own && is_single || at.iter().all(is_fixed)
+                    }
+                }
             }
             part => is_cheap(part),
         };
@@ -151,6 +183,7 @@ fn is_cheap(part: &Scalar) -> bool {
     match part {
         Scalar::Binary(function, ..) => function.row().work <= MAX_WORK,
         Scalar::Unary(function, _) => function.row().work <= MAX_WORK,
+        Scalar::Cast(to, ..) => is_computed(*to),
         Scalar::Float(..) | Scalar::Int(..) | Scalar::Loop(_) => true,
         _ => false,
     }

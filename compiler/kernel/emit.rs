@@ -250,6 +250,17 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.of_bytes(value, buffer, lanes)
     }
 
+    /// Loads contiguous elements from `at` on; masked-off lanes are not read, and are those of another vector.
+    pub fn load_beside(
+        &self,
+        buffer: Buffer<'c, 'a>,
+        at: Value<'c, 'a>,
+        (mask, outside): (Value<'c, 'a>, Value<'c, 'a>),
+    ) -> Value<'c, 'a> {
+        let operands = [buffer.memref, at, mask, outside];
+        self.op(vector::MASKEDLOAD, &operands, outside.r#type())
+    }
+
     /// Loads elements at `at + stride * lane`: every second one by two loads, if which lanes are needed is known.
     pub fn load_strided(
         &self,

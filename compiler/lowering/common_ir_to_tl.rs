@@ -9,7 +9,7 @@
 //! Operators that cannot be lowered are errors at their nodes, all reported at once. External data is
 //! read from the folder that the option `external-data` names.
 use super::graph_to_tl::{give_values, graph_to_tl};
-use super::prepare_products::prepare_products;
+use super::prepare_products::{ByteSums, prepare_products};
 use irc_common_format::{Files, find_external, model::TensorData};
 use irc_diag::Sink;
 use irc_dialects::common_ir::{Exported, export, module_op};
@@ -52,6 +52,12 @@ impl<F: Files + 'static> Pass for CommonIrToTl<F> {
                 default: "false",
                 kind: OptionKind::Boolean,
             },
+            PassOption {
+                name: "byte-sums",
+                help: "how kernels add products of bytes of images of open sizes: dots or floats",
+                default: "floats",
+                kind: OptionKind::String,
+            },
         ]
     }
 
@@ -82,7 +88,10 @@ impl<F: Files + 'static> Pass for CommonIrToTl<F> {
         let ignore_control_inputs = options.boolean("ignore-control-inputs");
         let how = ImportOptions { calls, ignore_control_inputs, ..ImportOptions::default() };
         let imported = meaning(&exported, root, &how)?;
-        replace(module, root, &imported)
+        let Some(sums) = ByteSums::named(options.text("byte-sums")) else {
+            return Err(PassError::at(&module, "expected byte-sums to be dots or floats"));
+        };
+        replace(module, root, &imported, sums)
     }
 }
 
@@ -152,9 +161,10 @@ fn replace(
     module: OperationRef<'_, '_>,
     root: OperationRef<'_, '_>,
     imported: &Imported,
+    sums: ByteSums,
 ) -> PassResult {
     let context = context_of(&module);
-    let graph = prepare_products(&imported.graph);
+    let graph = prepare_products(&imported.graph, sums);
     let written =
         graph_to_tl(context, &graph, "main").map_err(|message| PassError::at(&root, message))?;
     give_values(context, written.as_operation(), &graph);

@@ -1,5 +1,5 @@
 //! Prepares products for kernels: pads those of bytes with constants, so that kernels multiply them four at a time, and makes
-//! those of halves of open size, and of bytes of open sizes, products of `f32`.
+//! those of halves of open size, and of bytes of open sizes where kernels do not add these, products of `f32`.
 //!
 //! Before: products of `integers` may be bytes minus zero points, and one of `u8` and `i8` may have any depth. After: those are of
 //! `u8` and `i8`, and a known depth is a multiple of 4. Zeros follow the
@@ -25,9 +25,36 @@ use std::sync::Arc;
 /// The number of bytes that kernels multiply at a time.
 const BYTES: i64 = 4;
 
+/// How kernels add products of bytes of images of open sizes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ByteSums {
+    /// Four at a time ([`adds_bytes`](super::compute_to_loops::adds_bytes)).
+    Dots,
+    /// As products of `f32`, where they are exact.
+    #[default]
+    Floats,
+}
+
+impl ByteSums {
+    const ALL: [(&str, Self); 2] = [("dots", Self::Dots), ("floats", Self::Floats)];
+
+    /// Those of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(own, _)| *own == name).map(|(_, sums)| sums)
+    }
+
+    /// Their name in the options of passes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dots => "dots",
+            Self::Floats => "floats",
+        }
+    }
+}
+
 /// The graph with prepared products, in nested graphs as well.
-pub fn prepare_products(graph: &Graph) -> Cow<'_, Graph> {
-    match Preparer::default().graph(graph) {
+pub fn prepare_products(graph: &Graph, sums: ByteSums) -> Cow<'_, Graph> {
+    match (Preparer { sums, ..Preparer::default() }).graph(graph) {
         Some(padded) => Cow::Owned(padded),
         None => Cow::Borrowed(graph),
     }
@@ -42,6 +69,7 @@ struct Operand {
 
 #[derive(Default)]
 struct Preparer {
+    sums: ByteSums,
     /// The prepared graphs of functions by address, as calls of one function share its graph; `None` for one that does not
     /// change.
     functions: BTreeMap<usize, Option<Arc<Graph>>>,
@@ -129,7 +157,7 @@ impl Preparer {
             });
             let nested = self.nested(&node.kind);
             let constant = |value: ValueId| constants.get(&value).copied();
-            let product = bytes::Product::of(graph, node, constant);
+            let product = bytes::Product::of((graph, self.sums), node, constant);
             let sum = halves::Sum::of(graph, node, &neighbours);
             let matrices = matrices::Product::of(graph, node);
             let is_float = product.is_some() || sum.is_some() || matrices.is_some();
@@ -390,7 +418,7 @@ mod tests {
     fn zeros_change_no_sum() {
         for (depth, turned) in [(1, false), (3, true), (6, false), (9, true)] {
             let graph = graph(depth, turned);
-            let padded = prepare_products(&graph);
+            let padded = prepare_products(&graph, ByteSums::Floats);
             assert_eq!(depths(&padded), [multiple(depth)]);
             let x: Vec<u8> = (0..2 * depth).map(|index| (index * 37 % 251) as u8).collect();
             let x = Tensor::from_values([2, depth], &x).unwrap();
@@ -402,14 +430,23 @@ mod tests {
     #[test]
     fn other_products_stay() {
         for depth in [0, 4, 8] {
-            assert!(matches!(prepare_products(&graph(depth, false)), Cow::Borrowed(_)), "{depth}");
+            assert!(
+                matches!(
+                    prepare_products(&graph(depth, false), ByteSums::Floats),
+                    Cow::Borrowed(_)
+                ),
+                "{depth}"
+            );
         }
         let mut b = Builder::new();
         let x = b.input("x", Type::new(DType::U8, [Dim::Known(2), Dim::Known(3)]));
         let w = b.input("w", Type::new(DType::I8, [Dim::Known(3), Dim::Known(4)]));
         let sum = b.matmul(x, w).unwrap();
         b.output("y", sum);
-        assert!(matches!(prepare_products(&b.finish()), Cow::Borrowed(_)), "no constant");
+        assert!(
+            matches!(prepare_products(&b.finish(), ByteSums::Floats), Cow::Borrowed(_)),
+            "no constant"
+        );
     }
 
     #[test]
@@ -433,7 +470,7 @@ mod tests {
             b.output(format!("y{index}"), *result);
         }
         let graph = b.finish();
-        let padded = prepare_products(&graph);
+        let padded = prepare_products(&graph, ByteSums::Floats);
         let bodies = padded.nodes.iter().filter_map(|node| match &node.kind {
             NodeKind::Call { body, .. } => Some(body),
             _ => None,

@@ -6,7 +6,7 @@ use super::Model;
 use crate::{
     codegen::{CodegenError, Output, link_library},
     interface::Interface,
-    lowering::graph_to_tl::weights,
+    lowering::{graph_to_tl::weights, prepare_products::ByteSums},
     session::{
         CompileOptions, Error, Input, Place, QueryError, Session, constants,
         error::{CompileError, catch, panic_text},
@@ -140,8 +140,10 @@ impl Session {
         }
         let mut results: BTreeMap<usize, Program> = BTreeMap::new();
         let mut parts: Vec<(usize, Part)> = vec![];
+        let sums = options.settings().byte_sums();
         for (index, fused) in fused {
-            let part = fused.and_then(|fused| self.part(inputs[index], &fused, &compiled, &broken));
+            let part = fused
+                .and_then(|fused| self.part((inputs[index], sums), &fused, &compiled, &broken));
             match part {
                 Ok(part) => parts.push((index, part)),
                 Err(error) => drop(results.insert(index, Err(error))),
@@ -175,7 +177,7 @@ impl Session {
 
     fn part(
         &self,
-        input: Input,
+        (input, sums): (Input, ByteSums),
         fused: &Fused,
         compiled: &BTreeMap<String, Arc<KernelObject>>,
         broken: &BTreeMap<String, QueryError>,
@@ -185,7 +187,7 @@ impl Session {
         }
         let kernels: Vec<String> = fused.kernels.keys().cloned().collect();
         let own = kernels.iter().map(|symbol| (symbol.clone(), compiled[symbol].clone())).collect();
-        let weights = weights(&queries::prepared(&self.database, input)?.graph);
+        let weights = weights(&queries::prepared(&self.database, input, sums)?.graph);
         let (program, constants) = constants::settle(&fused.program, weights, &own, Place::Given)?;
         Ok(Part { program, kernels, constants })
     }

@@ -109,7 +109,8 @@ impl Session {
             let objects = queries::objects(db, input, config, constants::Place::Linked)?;
             open(&objects, &imported.bounds, &options.target, archive)?
         } else {
-            let weights = weights(&queries::prepared(db, input)?.graph);
+            let weights =
+                weights(&queries::prepared(db, input, options.settings().byte_sums())?.graph);
             let mut program = Program { fused, weights };
             match options.target.backend.writes(Output::Object) {
                 true => self.objects(&mut program, &options.target, archive)?,

@@ -19,7 +19,7 @@ use crate::{
         compute_to_loops::why_scalar,
         emit_entry::WEIGHTS,
         graph_to_tl::{give_values, graph_to_tl, graph_to_tl_at, weights},
-        prepare_products::prepare_products,
+        prepare_products::{ByteSums, prepare_products},
     },
     machine::{in_context, in_new_context, run_stages},
     pipeline::{NVPTX, Reached, Settings},
@@ -150,9 +150,13 @@ pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>,
 
 /// The program as kernels compute it: products are [prepared](prepare_products).
 #[salsa::tracked(returns(clone))]
-pub fn prepared(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>, QueryError> {
+pub fn prepared(
+    db: &dyn salsa::Database,
+    input: Input,
+    sums: ByteSums,
+) -> Result<Arc<Imported>, QueryError> {
     let imported = imported(db, input)?;
-    match prepare_products(&imported.graph) {
+    match prepare_products(&imported.graph, sums) {
         Cow::Borrowed(_) => Ok(imported),
         Cow::Owned(graph) => Ok(Arc::new(imported.with(graph))),
     }
@@ -175,7 +179,7 @@ pub fn fused<'db>(
     input: Input,
     config: Config<'db>,
 ) -> Result<Arc<Fused>, QueryError> {
-    let program = prepared(db, input)?;
+    let program = prepared(db, input, config.options(db).settings().byte_sums())?;
     let (options, suffix) = (config.options(db), config.suffix(db));
     let name = format!("main{suffix}");
     let settings = Settings { kernel_prefix: suffix.clone(), ..options.settings() };
@@ -439,7 +443,7 @@ pub fn objects<'db>(
     let fused = fused(db, input, config)?;
     let target = &config.options(db).target;
     let kernels = kernels(db, &fused, target)?;
-    let graph = &prepared(db, input)?.graph;
+    let graph = &prepared(db, input, config.options(db).settings().byte_sums())?.graph;
     let (program, constants) = constants::settle(&fused.program, weights(graph), &kernels, place)?;
     let data = match place {
         Place::Given => None,
@@ -519,7 +523,7 @@ pub fn emit<'db>(
         return Ok(join_objects(objects(db, input, config, Place::Linked)?.all())?);
     }
     let fused = fused(db, input, config)?;
-    let graph = &prepared(db, input)?.graph;
+    let graph = &prepared(db, input, options.settings().byte_sums())?.graph;
     whole::emit(&fused.program, &fused.kernels, weights(graph), &options.target, output)
 }
 
@@ -589,7 +593,7 @@ pub fn lowered<T>(
         });
         return finished.map_err(|captured| diagnose::failure(&captured, Some(document)));
     }
-    let program = prepared(db, input)?;
+    let program = prepared(db, input, settings.byte_sums())?;
     let places = places(&parsed, &program);
     let mut message = None;
     let finished = in_context(|context| {

@@ -1,7 +1,8 @@
 //! Convolutions of images of open height and width, with what follows in their kernels.
 use crate::open_rows::serves;
 use crate::support::graphs::f32s;
-use irc_tl::{Binary, Builder, Conv, DType, Dim, Graph, Op, Type, Unary, ValueId};
+use irc_tensor::{Tensor, TensorType};
+use irc_tl::{Binary, Builder, Constant, Conv, DType, Dim, Graph, Op, Type, Unary, ValueId};
 
 /// Around the rows and columns of tiles, and the positions of panels.
 const SIZES: [i64; 9] = [1, 2, 3, 7, 8, 9, 17, 33, 66];
@@ -62,6 +63,39 @@ fn few_columns_are_left() {
         let y = bias(&mut b, y, 44);
         b.output("y", y);
         serves(&b.finish(), &|n| vec![("x", f32s([1, channels, n, n], 3))], &SIZES);
+    }
+}
+
+/// Sums of products of bytes that are requantised: of filters of all channels, and of windows of one.
+#[test]
+fn requantisation_follows_convolutions_of_bytes() {
+    let bytes = |dtype, shape: &[i64]| Tensor::random(TensorType::new(dtype, shape), 5).unwrap();
+    for (filters, stride, outside) in [
+        ([44, 16, 1, 1], 1, 0),
+        ([44, 16, 3, 3], 1, 128),
+        ([9, 16, 3, 3], 2, 3),
+        ([16, 1, 3, 3], 1, 0),
+        ([16, 1, 5, 5], 2, 200),
+    ] {
+        let mut b = Builder::new();
+        let open = Type { dtype: DType::U8, ..image(16) };
+        let x = b.input("x", open);
+        let w = b.constant(Constant::of(&bytes(DType::I8, &filters)));
+        let groups = 16 / filters[1];
+        let (strides, dilations) = (vec![stride; 2], vec![1; 2]);
+        let pads = vec![[filters[2] / 2; 2]; 2];
+        let conv = Conv { strides, dilations, pads, groups, outside };
+        let y = b.op(Op::Conv(conv), &[x, w]).unwrap();
+        let each = [1, filters[0], 1, 1];
+        let sums = b.constant(Constant::of(&bytes(DType::I32, &each)));
+        let y = b.binary(Binary::Add, y, sums).unwrap();
+        let y = b.cast(y, DType::F32).unwrap();
+        let scales = b.tensor(&f32s(each, 7));
+        let y = b.binary(Binary::Mul, y, scales).unwrap();
+        let y = b.unary(Unary::Round, y).unwrap();
+        let y = b.cast(y, DType::U8).unwrap();
+        b.output("y", y);
+        serves(&b.finish(), &|n| vec![("x", bytes(DType::U8, &[1, 16, n, n]))], &SIZES);
     }
 }
 

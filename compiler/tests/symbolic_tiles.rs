@@ -78,6 +78,34 @@ fn convolutions() {
     check(conv([2, 2], [1, 1], [[0, 0]; 2], 1), vec![image(520), filters([8, 520, 1, 1])]);
 }
 
+/// Products of unsigned and signed bytes, beside zeros and other numbers.
+#[test]
+fn convolutions_of_bytes() {
+    let image =
+        |channels: i64| ty(DType::U8, [1.into(), channels.into(), n() + 4.into(), m() + 4.into()]);
+    let filters = |dims: [i64; 4]| ty(DType::I8, dims.map(irc_tl::Dim::Known));
+    for outside in [0, 130] {
+        let conv = |strides, dilations, pads, groups| {
+            let Op::Conv(conv) = conv(strides, dilations, pads, groups) else { unreachable!() };
+            Op::Conv(Conv { outside, ..conv })
+        };
+        // Channels by four, and fewer.
+        check(conv([1, 1], [1, 1], [[1, 1]; 2], 1), vec![image(8), filters([11, 8, 3, 3])]);
+        check(conv([1, 1], [1, 1], [[0, 0]; 2], 1), vec![image(20), filters([33, 20, 1, 1])]);
+        check(conv([2, 2], [1, 1], [[0, 0]; 2], 1), vec![image(16), filters([8, 16, 1, 1])]);
+        check(conv([2, 2], [1, 1], [[3, 3]; 2], 1), vec![image(3), filters([10, 3, 7, 7])]);
+        check(conv([1, 2], [2, 1], [[2, 0], [1, 1]], 1), vec![image(2), filters([9, 2, 2, 3])]);
+        // Windows of one channel, of one and of several words.
+        check(conv([1, 1], [1, 1], [[1, 1]; 2], 6), vec![image(6), filters([6, 1, 3, 3])]);
+        check(conv([2, 2], [1, 1], [[1, 0]; 2], 5), vec![image(5), filters([10, 1, 3, 3])]);
+        check(conv([1, 1], [1, 1], [[2, 2]; 2], 3), vec![image(3), filters([3, 1, 5, 5])]);
+        check(conv([1, 2], [2, 2], [[2, 2]; 2], 3), vec![image(3), filters([3, 1, 2, 5])]);
+        // Other numbers of channels, and groups.
+        check(conv([1, 1], [1, 1], [[1, 1]; 2], 1), vec![image(6), filters([9, 6, 3, 3])]);
+        check(conv([1, 1], [1, 1], [[1, 1]; 2], 2), vec![image(8), filters([18, 4, 3, 3])]);
+    }
+}
+
 /// The elements of each window of an image of one channel, combined.
 fn pool(
     dtype: DType,

@@ -26,7 +26,7 @@ PEERS = ["irc", "ONNX Runtime", "OpenVINO", "TorchInductor"]
 # Relative to the largest value: 8-bit results may differ by steps of their last quantisation, and those in half precision by its
 # rounding. Some results of detectors of faces and of voices are probabilities of at most 1e-4, of which ONNX Runtime's sigmoid has
 # two digits.
-TOLERANCES = {"_qdq": 0.1, "_qoperator": 0.1, "_dq": 0.02, "_int4": 2e-3, "_fp16": 0.02, "yunet_n_320_320": 0.02,
+TOLERANCES = {"_qdq": 0.1, "_qdq_hw": 0.1, "_qoperator": 0.1, "_dq": 0.02, "_int4": 2e-3, "_fp16": 0.02, "yunet_n_320_320": 0.02,
               "yunet_n_dynamic": 0.02, "silero_vad_16k_op15": 2e-3, "silero_vad_op18_ifless": 2e-3}
 
 

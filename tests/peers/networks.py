@@ -449,7 +449,7 @@ VARIANTS = {
     **{f"{base}_n": (base, lambda base, path: open_sizes(base, path, {0: "N"}))
        for base in ("resnet50", "mobilenetv2", "mlp_b32", "bert_layer")},
     **{f"{base}_hw": (base, lambda base, path: open_sizes(base, path, {2: "H", 3: "W"}))
-       for base in ("resnet50", "mobilenetv2")},
+       for base in ("resnet50", "mobilenetv2", "resnet50_qdq", "mobilenetv2_qdq")},
     "bert_layer_ns": ("bert_layer", lambda base, path: open_sizes(base, path, {0: "N", ("x", 1): "S", ("mask", 3): "S"})),
     "resnet50_qdq": ("resnet50", quantised), "mobilenetv2_qdq": ("mobilenetv2", quantised),
     "bert_layer_dq": ("bert_layer", dynamically_quantised),

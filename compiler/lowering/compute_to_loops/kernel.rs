@@ -192,6 +192,7 @@ impl<'c> Reader<'c> {
             None => {
                 let nest = nest_of(&tl::op_of(op)?, &operand_types, &types[0])?;
                 if let Some(sum) = self.follow(&nest, &operands) {
+                    self.values[sum].ty = types[0].clone();
                     let result = op.result(0).map_err(|error| error.to_string())?;
                     self.ids.insert(key(result.into()), sum);
                     return Ok(());

@@ -25,7 +25,7 @@ mod sizes;
 mod tiles;
 mod transposed;
 
-use super::linalg_to_vector::{VECTOR_BYTES, lanes_of, signature, split};
+use super::linalg_to_vector::{DOTS, Dots, VECTOR_BYTES, dots_of, lanes_of, signature, split};
 use crate::attributes::{KERNEL, KernelInfo, Phases, is_loops};
 use crate::kernel::{
     declare::on_memory,
@@ -39,7 +39,7 @@ use irc_mlir::{
     BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Options, Pass, PassError,
     PassOption, PassResult, RegionLike, Type, Value, attr, read, walk_collect,
 };
-use irc_tl::{DType, Dim, Op, Scalar};
+use irc_tl::{Compute, DType, Dim, Op, Scalar};
 use kernel::{Kernel, Origin, Work};
 use melior::ir::r#type::MemRefType;
 use sizes::Sizes;
@@ -60,16 +60,16 @@ impl Pass for ComputeToLoops {
         &["arith", "func", "math", "memref", "scf"]
     }
     fn options(&self) -> &'static [PassOption] {
-        &[VECTOR_BYTES]
+        &[VECTOR_BYTES, DOTS]
     }
     fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
-        let lanes = lanes_of(&module, options)?;
+        let how = (lanes_of(&module, options)?, dots_of(&module, options)?);
         let (loops, lowered): (Vec<_>, Vec<_>) = walk_collect(module, |op| KERNEL.is_on(&op))
             .into_iter()
             .partition(|kernel| is_loops(kernel));
         let named = lowered.into_iter().filter_map(|op| Some((read::string(&op, "sym_name")?, op)));
         let named = named.collect();
-        loops.into_iter().try_for_each(|kernel| lower_kernel(kernel, &named, lanes))
+        loops.into_iter().try_for_each(|kernel| lower_kernel(kernel, &named, how))
     }
 }
 
@@ -77,7 +77,7 @@ impl Pass for ComputeToLoops {
 fn lower_kernel<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     lowered: &BTreeMap<String, OperationRef<'c, 'a>>,
-    lanes: i64,
+    how: (i64, Dots),
 ) -> PassResult {
     let context = irc_mlir::context_of(&func);
     // A kernel that is already lowered has no op of `tl`.
@@ -89,10 +89,10 @@ fn lower_kernel<'c: 'a, 'a>(
         return blocks::lower(func, lowered);
     }
     let mut kernel = Kernel::read(func)?;
-    pack(func, &mut kernel, lanes);
+    pack(func, &mut kernel, how);
     let cycles = divided(&kernel);
     let (lowered, block) = declare(context, func, &kernel, cycles.is_some())?;
-    let filled = fill(context, func, block, &kernel, (cycles.is_some(), lanes));
+    let filled = fill(context, func, block, &kernel, (cycles.is_some(), how));
     let filled = filled.and_then(|()| match cycles {
         None => Ok(()),
         Some(cycles) => whole(context, func, lowered, &kernel, &cycles),
@@ -110,7 +110,7 @@ fn lower_kernel<'c: 'a, 'a>(
 }
 
 /// Chooses the order of the constants that it may choose, each of which one step reads.
-fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, lanes: i64) {
+fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, how: (i64, Dots)) {
     let free = KERNEL.read(&func).map_or(vec![], |info| info.constants);
     let readers = |id: usize| {
         kernel.steps.iter().flat_map(|step| &step.operands).filter(|read| **read == id).count()
@@ -118,14 +118,20 @@ fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, lanes: i64) {
     let packed = kernel.steps.iter().filter_map(|step| {
         let Work::Nest(nest) = &step.work else { return None };
         let types: Vec<_> = step.operands.iter().map(|value| &kernel.values[*value].ty).collect();
-        let (operand, packing, bytes) = tiles::packing(nest, &types, lanes)?;
-        let id = step.operands[operand];
-        let Origin::Input(argument) = kernel.values[id].origin else { return None };
-        let is_free = argument == id && free.contains(&argument) && readers(id) == 1;
-        is_free.then(|| (packing.of(argument), bytes))
+        let packed = tiles::packing(nest, &types, how)?;
+        let id = step.operands[packed.operand];
+        let free = match kernel.values[id].origin {
+            Origin::Input(argument)
+                if argument == id && free.contains(&argument) && readers(id) == 1 =>
+            {
+                Some(packed.packing.of(argument))
+            }
+            _ => None,
+        };
+        Some((free, packed.part_bytes[usize::from(free.is_none())]))
     });
-    let bytes;
-    (kernel.packed, bytes) = packed.collect::<(Vec<_>, Vec<_>)>();
+    let (packed, bytes): (Vec<_>, Vec<_>) = packed.unzip();
+    kernel.packed = packed.into_iter().flatten().collect();
     kernel.part_bytes = bytes.into_iter().max().unwrap_or(0);
 }
 
@@ -186,6 +192,12 @@ fn why_scalar_step(kernel: &Kernel<'_>, step: &kernel::Step<'_>) -> Option<Strin
     let Work::Nest(nest) = &step.work else { return None };
     let types: Vec<_> = step.operands.iter().map(|value| &kernel.values[*value].ty).collect();
     why_scalar_nest(nest, &types)
+}
+
+/// Whether sums of open sizes are those of products of bytes, four at a time, where processors have [`Dots::Vnni`] in vectors of
+/// 64 bytes.
+pub fn adds_bytes(compute: &Compute, types: &[&irc_tl::Type]) -> bool {
+    tiles::add_bytes(&nest::Nest::of(compute.clone()), types)
 }
 
 /// Why loops of an op add products one by one, if they do.
@@ -294,7 +306,7 @@ fn fill<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     block: BlockRef<'c, 'a>,
     kernel: &Kernel<'c>,
-    (is_divided, lanes): (bool, i64),
+    (is_divided, (lanes, dots)): (bool, (i64, Dots)),
 ) -> PassResult {
     let e = Emit { context, block, location: func.location() };
     let argument = |index: usize| -> Result<Value<'c, 'a>, PassError> {
@@ -345,7 +357,7 @@ fn fill<'c: 'a, 'a>(
         let work = |e: Emit<'c, 'a>| match &step.work {
             Work::Nest(nest) => {
                 let packed = step.operands.iter().find_map(|id| kernel.packing(*id)).copied();
-                let how = tiles::How { part, lanes, packed, memory };
+                let how = tiles::How { part, lanes, dots, packed, memory };
                 if tiles::emit(e, nest, &operands, results[0], &sizes, how) {
                     return;
                 }

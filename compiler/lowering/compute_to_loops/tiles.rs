@@ -14,7 +14,10 @@ use super::{
     sizes::Sizes,
 };
 use crate::kernel::emit::{Buffer, Emit, Lanes};
-use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
+use crate::lowering::linalg_to_vector::{
+    Dots,
+    split::{self, Extent, Units},
+};
 use epilogue::{Epilogue, Finish, Vector};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ValueLike, attr};
@@ -29,6 +32,7 @@ use winograd::Winograd;
 const MAX_STEP: i64 = 1 << 20;
 
 // Predicates of comparisons.
+const EQ: i64 = 0;
 const SLE: i64 = 3;
 const SGE: i64 = 5;
 const ULT: i64 = 6;
@@ -42,6 +46,8 @@ struct Tiles {
     dtype: DType,
     /// The factor of which one index moves along the columns.
     vector: Load,
+    /// What it is where the conditions do not hold, if it is an integer.
+    outside: i64,
     /// The step of its last index from one column to the next; those more than 2 apart are gathered. 0 if it is another index
     /// that advances by one, so that elements are gathered too.
     step: i64,
@@ -71,6 +77,35 @@ impl Load {
     }
 }
 
+/// A factor of a product: an element of an operand.
+struct Factor {
+    load: Load,
+    /// Whether it is a smaller integer that is extended to `i32`.
+    is_cast: bool,
+    /// The conditions that it is an element, and the integer that it is otherwise.
+    conditions: Vec<Scalar>,
+    outside: Option<i64>,
+}
+
+impl Factor {
+    fn of(scalar: &Scalar) -> Option<Self> {
+        let (conditions, scalar, outside) = match scalar {
+            Scalar::Select(parts) => {
+                let [condition, element, Scalar::Int(outside, DType::I32)] = &**parts else {
+                    return None;
+                };
+                (conjuncts(condition), element, Some(*outside))
+            }
+            scalar => (vec![], scalar, None),
+        };
+        let (is_cast, element) = match scalar {
+            Scalar::Cast(DType::I32, _, element) => (true, &**element),
+            element => (false, element),
+        };
+        Some(Self { load: Load::of(element)?, is_cast, conditions, outside })
+    }
+}
+
 /// What a nest is computed with.
 #[derive(Clone, Copy)]
 pub(super) struct How<'c, 'a> {
@@ -78,6 +113,8 @@ pub(super) struct How<'c, 'a> {
     pub(super) part: Option<Part<'c, 'a>>,
     /// Elements of a vector.
     pub(super) lanes: i64,
+    /// The instructions for sums of products of bytes.
+    pub(super) dots: Dots,
     /// How an operand is packed, if one is as [`packing`] says.
     pub(super) packed: Option<Packing>,
     /// Memory of the part.
@@ -113,26 +150,52 @@ fn emit_merged<'c: 'a, 'a>(
         return emit_merged(e, &merged, &operands, (result, finish), sizes, how);
     }
     // Other processors load no masked bytes and halves.
-    let tiles = Tiles::of(nest, &types)
-        .filter(|tiles| tiles.dtype == DType::F32 || how.lanes >= windows::MAX_FLOATS);
+    let tiles = Tiles::of(nest, &types).filter(|tiles| match tiles.are_bytes() {
+        true => has_bytes(how.lanes, how.dots),
+        false => tiles.dtype == DType::F32 || how.lanes >= windows::MAX_FLOATS,
+    });
     if let Some(tiles) = &tiles {
         tiles.emit(e, nest, operands, (result, finish), sizes, how);
     }
     tiles.is_some()
 }
 
-/// The operand that a nest can read packed, how, and bytes of the memory of a part.
-pub(super) fn packing(nest: &Nest, types: &[&Type], lanes: i64) -> Option<(usize, Packing, i64)> {
+/// An operand that a nest can read packed, and how.
+pub(super) struct Packed {
+    pub(super) operand: usize,
+    pub(super) packing: Packing,
+    /// Bytes of the memory of a part: with the packed operand, and with that as it is.
+    pub(super) part_bytes: [i64; 2],
+}
+
+/// The operand that a nest can read packed.
+pub(super) fn packing(nest: &Nest, types: &[&Type], (lanes, dots): (i64, Dots)) -> Option<Packed> {
     let tiles = Tiles::of(nest, types)?;
+    if tiles.are_bytes() && !has_bytes(lanes, dots) {
+        return None;
+    }
     let panels = Panels::of(&tiles, &nest.compute, types, lanes)?;
     let operand = tiles.broadcast.as_ref()?.operand;
     let is_vector = Epilogue::of(nest, types).is_none_or(|epilogue| epilogue.is_vector);
-    if is_vector && let Some(winograd) = Winograd::of(&tiles, &panels, &nest.compute, types, lanes)
+    if is_vector
+        && !tiles.are_bytes()
+        && let Some(winograd) = Winograd::of(&tiles, &panels, &nest.compute, types, lanes)
     {
         let packing = Packing::Winograd(winograd.packing(operand));
-        return Some((operand, packing, winograd.part_bytes()));
+        return Some(Packed { operand, packing, part_bytes: [winograd.part_bytes(), 0] });
     }
-    Some((operand, Packing::Panels(panels.packing(operand)), 0))
+    let packing = Packing::Panels(panels.packing(operand));
+    Some(Packed { operand, packing, part_bytes: [panels.part_bytes(); 2] })
+}
+
+/// Whether a nest adds products of bytes in tiles.
+pub(super) fn add_bytes(nest: &Nest, types: &[&Type]) -> bool {
+    Tiles::of(nest, types).is_some_and(|tiles| tiles.are_bytes())
+}
+
+/// Whether a target adds products of bytes four at a time, in vectors of so many elements.
+fn has_bytes(lanes: i64, dots: Dots) -> bool {
+    lanes >= windows::MAX_FLOATS && dots == Dots::Vnni
 }
 
 /// Whether a nest is computed in tiles.
@@ -165,7 +228,7 @@ impl Tiles {
         let joined = Dim::product(&compute.dims[above..]);
         let mut taken = types.iter().map(|ty| Cow::Borrowed(*ty)).collect::<Vec<_>>();
         let shape = [&dims[..rank - 2], std::slice::from_ref(&joined)].concat();
-        taken[operand] = Cow::Owned(Type::new(DType::F32, shape));
+        taken[operand] = Cow::Owned(Type::new(tiles.dtype, shape));
         // The loops after the removed one have lower numbers.
         let renumbered = |scalar: &Scalar| {
             scalar.replace(&mut |part| match part {
@@ -174,7 +237,8 @@ impl Tiles {
             })
         };
         let load = |load: &Load, at: &[Scalar]| {
-            Scalar::load(load.operand, at.iter().map(renumbered).collect::<Vec<_>>())
+            let element = Scalar::load(load.operand, at.iter().map(renumbered).collect::<Vec<_>>());
+            if tiles.are_bytes() { element.cast(DType::I32) } else { element }
         };
         let vector = [&at[..rank - 2], &[Scalar::Loop(column)]].concat();
         let broadcast = tiles.broadcast.as_ref()?;
@@ -185,31 +249,46 @@ impl Tiles {
         Some((Nest::of(compute), taken))
     }
 
-    /// The tiles of a nest, if it adds products of single precision with columns next to each other.
+    /// The tiles of a nest, if it adds products of single precision, or of bytes, with columns next to each other.
     fn of(nest: &Nest, types: &[&Type]) -> Option<Self> {
         let compute = &nest.compute;
         let reduction = compute.reduction.as_ref()?;
         let column = compute.dims.len().checked_sub(1)?;
         let combine = reduction.combine;
         let body = plain(&compute.body, &compute.dims, &reduction.dims);
-        let (conditions, combined, outside) = match &body {
+        let (mut conditions, combined, zero) = match &body {
             Scalar::Select(parts) => {
                 let [condition, combined, outside] = &**parts;
                 (conjuncts(condition), combined, Some(outside))
             }
             combined => (vec![], combined, None),
         };
-        let (broadcast, vector) = match (combined, combine) {
+        let mut outside = 0;
+        let (broadcast, vector, are_bytes) = match (combined, combine) {
             (Scalar::Binary(Binary::Mul, a, b), Combine::Sum) => {
-                let (a, b) = (Load::of(a)?, Load::of(b)?);
-                match (a.depends_on(column), b.depends_on(column)) {
-                    (false, true) => (Some(a), b),
-                    (true, false) => (Some(b), a),
+                let (a, b) = (Factor::of(a)?, Factor::of(b)?);
+                let (a, b) = match (a.load.depends_on(column), b.load.depends_on(column)) {
+                    (false, true) => (a, b),
+                    (true, false) => (b, a),
                     _ => return None,
+                };
+                if a.outside.is_some() || a.is_cast != b.is_cast {
+                    return None;
                 }
+                if let Some(number) = b.outside {
+                    if !conditions.is_empty() {
+                        return None;
+                    }
+                    (conditions, outside) = (b.conditions, number);
+                }
+                (Some(a.load), b.load, a.is_cast)
             }
-            (Scalar::Cast(DType::F32, _, element), Combine::Sum) => (None, Load::of(element)?),
-            (element, Combine::Sum | Combine::Max | Combine::Min) => (None, Load::of(element)?),
+            (Scalar::Cast(DType::F32, _, element), Combine::Sum) => {
+                (None, Load::of(element)?, false)
+            }
+            (element, Combine::Sum | Combine::Max | Combine::Min) => {
+                (None, Load::of(element)?, false)
+            }
             _ => return None,
         };
         let (innermost, outer) = vector.at.split_last()?;
@@ -225,10 +304,19 @@ impl Tiles {
             && matches!(combine, Combine::Max | Combine::Min)
             && broadcast.is_none()
             && nest.epilogue.is_none();
-        let is_f32 = |load: &Load| types[load.operand].dtype == DType::F32;
-        let is_computed = broadcast.iter().chain([&vector]).all(is_f32) || is_narrow_pool;
-        let is_neutral = |outside: &Scalar| *outside == combine.neutral(dtype).scalar(dtype);
-        if !is_computed || !is_known || !outside.is_none_or(is_neutral) {
+        let is_of = |load: &Load, dtype| types[load.operand].dtype == dtype;
+        let is_computed = match (&broadcast, are_bytes) {
+            (Some(filter), true) => is_of(&vector, DType::U8) && is_of(filter, DType::I8),
+            _ => {
+                let is_f32 = |load: &Load| is_of(load, DType::F32);
+                broadcast.iter().chain([&vector]).all(is_f32) || is_narrow_pool
+            }
+        };
+        let neutral = match are_bytes {
+            true => Scalar::Int(0, DType::I32),
+            false => combine.neutral(dtype).scalar(dtype),
+        };
+        if !is_computed || !is_known || zero.is_some_and(|zero| *zero != neutral) {
             return None;
         }
         let (moving, guards): (Vec<_>, Vec<_>) =
@@ -244,14 +332,31 @@ impl Tiles {
         };
         let row = (0..column).rev().find(is_row);
         let epilogue = Epilogue::of(nest, types);
+        let is_vector = epilogue.as_ref().is_none_or(|epilogue| epilogue.is_vector);
+        // Sums of single precision may be in the memory of the result until they are complete.
+        if !are_bytes && epilogue.as_ref().is_some_and(|epilogue| epilogue.dtype != DType::F32) {
+            return None;
+        }
         let of_epilogue = epilogue.map_or(0, |epilogue| epilogue.outer);
         if of_epilogue > row.map_or(column, |row| row + 1) {
             return None;
         }
-        let tiles = Self { broadcast, combine, dtype, vector, step, guards, bound, row };
-        let is_computed =
-            tiles.broadcast.is_some() || Windows::of(&tiles, compute, of_epilogue).is_some();
+        let tiles = Self { broadcast, combine, dtype, vector, outside, step, guards, bound, row };
+        let has_windows = || Windows::of(&tiles, compute, of_epilogue).is_some();
+        let is_computed = match &tiles.broadcast {
+            None => has_windows(),
+            Some(_) if are_bytes => {
+                let panels = Panels::of(&tiles, compute, types, windows::MAX_FLOATS);
+                is_vector && (has_windows() || panels.is_some_and(|panels| panels.has_quads()))
+            }
+            Some(_) => true,
+        };
         is_computed.then_some(tiles)
+    }
+
+    /// Whether products of bytes are added, in `i32`.
+    fn are_bytes(&self) -> bool {
+        !self.dtype.is_float() && self.broadcast.is_some()
     }
 
     /// Memory for the columns of a tile, if they are packed: so that many rows read them from adjacent lines.
@@ -279,10 +384,11 @@ impl Tiles {
         operands: &[(&Type, Buffer<'c, 'a>)],
         (result, finish): (Buffer<'c, 'a>, Option<&Finish<'_, 'c, 'a>>),
         sizes: &Sizes<'c, 'a>,
-        How { part, lanes, packed, memory }: How<'c, 'a>,
+        How { part, lanes, packed, memory, .. }: How<'c, 'a>,
     ) {
         let compute = &nest.compute;
-        let lanes = if self.dtype.is_float() { lanes } else { lanes * 4 };
+        let is_of_bytes = !self.dtype.is_float() && !self.are_bytes();
+        let lanes = if is_of_bytes { lanes * 4 } else { lanes };
         let reduced = compute.reduction.iter().flat_map(|over| &over.dims);
         let column = compute.dims.len() - 1;
         let rows = match (self.row, lanes) {
@@ -316,11 +422,15 @@ impl Tiles {
             rows,
             vectors: match (&windows, self.row) {
                 (Some(_), _) => windows::shape(Lanes::Vector(lanes)).1,
+                (None, Some(_)) if panels.is_some() => panels::vectors(lanes),
                 (None, Some(_)) => 2,
                 (None, None) => 4,
             },
             packed: match &panels {
                 _ if winograd.is_some() => None,
+                Some(panels) if panels.has_quads() => {
+                    Some(e.workspace_view(memory, 0, panels.elements(), e.int(32)))
+                }
                 Some(panels) => Some(e.stack(panels.elements(), e.f32())),
                 None if windows.is_some() => None,
                 None => self.packed(e, compute, &over, 2 * lanes),
@@ -774,7 +884,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let buffer = self.operands[self.tiles.vector.operand].1;
         let width = self.lanes.count();
         let loads = masks.iter().zip(0..).map(|(mask, number)| {
-            e.load_lanes(buffer, e.offset(place, number * width), self.lanes, *mask)
+            let place = e.offset(place, number * width);
+            match mask.filter(|_| self.tiles.outside != 0) {
+                None => e.load_lanes(buffer, place, self.lanes, *mask),
+                Some(mask) => {
+                    let outside = e.integer(i64::from(self.tiles.outside as i8), 8, self.lanes);
+                    e.load_beside(buffer, place, (mask, outside))
+                }
+            }
         });
         let loads: Vec<Value> = loads.collect();
         match loads[..] {

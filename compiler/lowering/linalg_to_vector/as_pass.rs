@@ -23,6 +23,23 @@ pub fn lanes_of(op: &OperationRef<'_, '_>, options: &Options) -> Result<i64, Pas
     }
 }
 
+/// The option that names the instructions for sums of products of bytes.
+pub const DOTS: PassOption = PassOption {
+    name: "dots",
+    help: "instructions for sums of products of bytes: vnni, pairs or plain",
+    kind: OptionKind::String,
+    default: "plain",
+};
+
+/// The instructions that it names.
+///
+/// # Errors
+/// If none have that name.
+pub fn dots_of(op: &OperationRef<'_, '_>, options: &Options) -> Result<Dots, PassError> {
+    Dots::named(options.text(DOTS.name))
+        .ok_or_else(|| PassError::at(op, "expected dots to be vnni, pairs or plain"))
+}
+
 /// Lowers every function with the attribute `tl.kernel`.
 pub struct LinalgToVector;
 
@@ -44,12 +61,7 @@ impl Pass for LinalgToVector {
                 kind: OptionKind::Integer,
                 default: "1048576",
             },
-            PassOption {
-                name: "dots",
-                help: "instructions for sums of products of bytes: vnni, pairs or plain",
-                kind: OptionKind::String,
-                default: "plain",
-            },
+            DOTS,
             PassOption {
                 name: "streams",
                 help: "store large results past the caches",
@@ -64,11 +76,8 @@ impl Pass for LinalgToVector {
     }
 
     fn run(&self, op: OperationRef<'_, '_>, options: &Options) -> PassResult {
-        let Some(dots) = Dots::named(options.text("dots")) else {
-            return Err(PassError::at(&op, "expected dots to be vnni, pairs or plain"));
-        };
         let target = Target {
-            dots,
+            dots: dots_of(&op, options)?,
             vector_bytes: 4 * lanes_of(&op, options)?,
             l2_bytes: options.integer("l2-bytes"),
             streams: options.boolean("streams"),

@@ -197,6 +197,7 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         let reach = last(|place, length| place % length) + 1;
         let loaded = has_masks.then(|| self.loaded_of_dots(cg, step, reach)).flatten();
         let applies = match self.bytes {
+            _ if images.outside != 0 => loaded.is_some(),
             None => is_one_vector || has_masks && step <= 2,
             Some(_) => is_one_vector && has_masks || loaded.is_some(),
         };

@@ -148,6 +148,37 @@ pub fn high_halves<'c: 'a, 'a>(
     [even, odd].map(|half| cast(e, half, 32, lanes.count()))
 }
 
+/// Integers of four bytes, of up to four bytes each.
+pub fn joined<'c: 'a, 'a>(e: Emit<'c, 'a>, bytes: &[Value<'c, 'a>], lanes: Lanes) -> Value<'c, 'a> {
+    let wide = |(byte, number): (&Value<'c, 'a>, i64)| {
+        let wide = e.op(arith::EXTUI, &[*byte], lanes.of(e.int(32)));
+        let by = e.integer(8 * number, 32, lanes);
+        if number == 0 { wide } else { e.binary(arith::SHLI, wide, by) }
+    };
+    let joined = bytes.iter().zip(0..).map(wide).reduce(|x, y| e.binary(arith::ORI, x, y));
+    joined.unwrap_or_else(|| e.integer(0, 32, lanes))
+}
+
+/// Four neighbouring bytes of a line for each of so many columns, which are `step` bytes apart, from the byte four times `group` on;
+/// the line is given as words, of so many bytes.
+pub fn neighbours<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    (words, loaded): (Value<'c, 'a>, Lanes),
+    (step, group): (i64, i64),
+    columns: Lanes,
+) -> Value<'c, 'a> {
+    let count = columns.count();
+    // Four columns read neighbouring words, from which their bytes are then taken.
+    let most = loaded.count() / 4 - 1;
+    let word = |lane: i64| (lane / 4 * step + group + lane % 4).min(most);
+    let words_of = (0..count).map(word).collect::<Vec<_>>();
+    let words = e.shuffle_to(words, words, &words_of, columns.of(e.int(32)));
+    let bytes = cast(e, words, 8, 4 * count);
+    let byte = |lane: i64| lane / 16 * 16 + lane % 16 / 4 * step + lane % 4;
+    let bytes_of = (0..4 * count).map(byte).collect::<Vec<_>>();
+    cast(e, e.shuffle(bytes, bytes, &bytes_of), 32, count)
+}
+
 /// How the halves of elements are stored: the even bytes of so many elements, then their odd ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Halves {

@@ -31,7 +31,7 @@ mod codegen;
 mod codes;
 mod contraction;
 mod direct_conv;
-mod dots;
+pub mod dots;
 mod error;
 mod kernel;
 mod layout;
@@ -58,7 +58,7 @@ use crate::{
     kernel::emit::{Buffer, Emit, Lanes},
 };
 use access::Access;
-pub use as_pass::{LinalgToVector, VECTOR_BYTES, lanes_of};
+pub use as_pass::{DOTS, LinalgToVector, VECTOR_BYTES, dots_of, lanes_of};
 use codegen::{Codegen, Place};
 pub use dots::Dots;
 pub use error::LowerError;

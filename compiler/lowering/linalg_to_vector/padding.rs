@@ -44,9 +44,11 @@ pub struct Padding<'c, 'a> {
     pub ahead: Option<i64>,
 }
 
-/// Images that zeros are around.
+/// Images that a number is around.
 #[derive(Clone, Copy)]
 pub struct Images {
+    /// The number: 0 around floats.
+    pub outside: i64,
     /// The argument, its first element that is read, and the stride of its rows.
     pub source: TensorId,
     pub first: i64,
@@ -214,15 +216,17 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         (lead > 0).then_some((lead, strides))
     }
 
-    /// The images that the last two dimensions are, if `lead` are before them and there are zeros around.
+    /// The images that the last two dimensions are, if `lead` are before them and there are zeros around, or an integer.
     pub fn images(&self, lead: usize) -> Option<Images> {
         let ([row, 1], [height, width]) = (self.strides.get(lead..)?, self.shape.get(lead..)?)
         else {
             return None;
         };
-        let is_zero = FloatAttribute::try_from(self.outside).is_ok_and(|zero| zero.value() == 0.0)
-            || IntegerAttribute::try_from(self.outside).is_ok_and(|zero| zero.value() == 0);
+        let is_zero = FloatAttribute::try_from(self.outside).is_ok_and(|zero| zero.value() == 0.0);
+        let integer = IntegerAttribute::try_from(self.outside).ok();
+        let outside = integer.map(|integer| integer.value()).or(is_zero.then_some(0))?;
         let found = Images {
+            outside,
             source: self.source,
             first: self.first,
             row: *row,
@@ -230,7 +234,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             offsets: [self.offsets[lead], self.offsets[lead + 1]],
             length: self.sizes[lead + 1],
         };
-        (is_zero && self.bytes.is_none() && !self.is_split).then_some(found)
+        (self.bytes.is_none() && !self.is_split).then_some(found)
     }
 
     /// The number of elements of the result that each element of the leading dimensions has.

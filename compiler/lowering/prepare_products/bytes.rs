@@ -1,8 +1,10 @@
-//! Sums of products of bytes with constants, over images of open size, as sums of `f32`.
+//! Sums of products of bytes with constants, over images of open size, as sums of `f32`, for processors that do not add
+//! products of bytes four at a time.
 //!
-//! Kernels of open sizes have vectors of `f32`. A sum of integers is exact there, in any order, if none is above 2^24;
+//! Kernels of open sizes have vectors of `f32` there. A sum of integers is exact there, in any order, if none is above 2^24;
 //! a sum that may be is divided into those of some channels each.
-use super::{Adder, Shared};
+use super::{Adder, ByteSums, Shared};
+use crate::lowering::compute_to_loops::adds_bytes;
 use irc_tensor::TensorType;
 use irc_tl::{
     Binary, Combine, Compute, Constant, DType, Dim, Graph, Node, Op, Reduce, Scalar, Type, ValueId,
@@ -34,9 +36,10 @@ pub(super) struct Product<'g> {
 }
 
 impl<'g> Product<'g> {
-    /// The product that a node computes, if the image has an open size. `constant` gives the constant of a value.
+    /// The product that a node computes, if the image has an open size, and if it is not added in bytes. `constant` gives the
+    /// constant of a value.
     pub(super) fn of(
-        graph: &Graph,
+        (graph, sums): (&Graph, ByteSums),
         node: &'g Node,
         constant: impl Fn(ValueId) -> Option<&'g Constant>,
     ) -> Option<Self> {
@@ -49,6 +52,10 @@ impl<'g> Product<'g> {
             return None;
         }
         let compute = super::loops_of(graph, node)?;
+        let types = [image, filters].map(|value| graph.ty(value));
+        if sums == ByteSums::Dots && adds_bytes(&compute, &types) {
+            return None;
+        }
         let over = compute.reduction.as_ref().filter(|it| it.combine == Combine::Sum)?;
         let over = over.dims.clone();
         // `select(inside, x * w, 0)`, or `select(inside, x, outside) * w`.
@@ -238,7 +245,7 @@ fn is_byte(dtype: DType) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::prepare_products;
+    use super::super::{ByteSums, prepare_products};
     use super::*;
     use irc_tensor::Tensor;
     use irc_tl::{Builder, NodeKind};
@@ -303,13 +310,22 @@ mod tests {
         ];
         for (dtype, sizes, outside, parts) in cases {
             let graph = graph(dtype, sizes, outside);
-            let made = prepare_products(&graph);
+            let made = prepare_products(&graph, ByteSums::Floats);
             assert_eq!(channels(&made), parts, "{sizes:?}");
             let bytes: Vec<u8> =
                 (0..sizes[1] * 20).map(|index| (255 - index * 3 % 50) as u8).collect();
             let x = Tensor::from_values([1, sizes[1], 4, 5], &bytes).unwrap();
             let inputs = BTreeMap::from([("x".to_owned(), x.reinterpret(dtype).unwrap())]);
             assert_eq!(made.eval(&inputs).unwrap(), graph.eval(&inputs).unwrap(), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn kernels_that_add_bytes_do_so() {
+        for (sizes, are_added) in [([8, 16, 3], true), ([8, 3, 3], true), ([8, 6, 3], false)] {
+            let graph = graph(DType::U8, sizes, Some(7));
+            let made = prepare_products(&graph, ByteSums::Dots);
+            assert_eq!(matches!(made, Cow::Borrowed(_)), are_added, "{sizes:?}");
         }
     }
 
@@ -322,7 +338,7 @@ mod tests {
         two.types.push(two.types[one.nodes.last().unwrap().results[0].0].clone());
         two.outputs.push(("again".to_owned(), again.results[0]));
         two.nodes.push(again);
-        let made = match prepare_products(&two) {
+        let made = match prepare_products(&two, ByteSums::Floats) {
             Cow::Owned(made) => made,
             Cow::Borrowed(_) => panic!("expected floats"),
         };

@@ -148,7 +148,7 @@ fn wide(compute: &Compute) -> Option<Compute> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::prepare_products;
+    use super::super::{ByteSums, prepare_products};
     use super::*;
     use irc_tensor::{Tensor, Tolerance};
     use irc_tl::{Builder, Conv, Dim, Rounding};
@@ -164,7 +164,7 @@ mod tests {
 
     /// Checks the results of a graph with an input `x`, and that it computes a sum of `f32`.
     fn check(graph: &Graph, dtype: DType, x: Tensor) {
-        let made = prepare_products(graph);
+        let made = prepare_products(graph, ByteSums::Floats);
         let dtypes: Vec<_> = made.nodes.iter().map(|node| made.ty(node.results[0]).dtype).collect();
         assert_eq!(dtypes[dtypes.len() - 2..], [DType::F32, dtype]);
         let inputs = BTreeMap::from([("x".to_owned(), x)]);
@@ -219,6 +219,9 @@ mod tests {
         let w = b.constant(Constant::of(&half(DType::F16, [5, 3])));
         let sum = b.matmul(x, w).unwrap();
         b.output("y", sum);
-        assert!(matches!(prepare_products(&b.finish()), std::borrow::Cow::Borrowed(_)));
+        assert!(matches!(
+            prepare_products(&b.finish(), ByteSums::Floats),
+            std::borrow::Cow::Borrowed(_)
+        ));
     }
 }

@@ -265,7 +265,7 @@ fn integers(constant: &Constant) -> impl Iterator<Item = i32> + Clone {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::prepare_products;
+    use super::super::{ByteSums, prepare_products};
     use super::*;
     use irc_tensor::Tensor;
     use irc_tl::Builder;
@@ -290,7 +290,7 @@ mod tests {
 
     /// The types of the operands of products, and whether the graph has the values of another.
     fn check(graph: &Graph, inputs: &[(&str, Tensor)]) -> Vec<[DType; 2]> {
-        let made = prepare_products(graph);
+        let made = prepare_products(graph, ByteSums::Floats);
         let inputs: BTreeMap<_, _> =
             inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect();
         assert_eq!(made.eval(&inputs).unwrap(), graph.eval(&inputs).unwrap());
@@ -372,7 +372,7 @@ mod tests {
             b.output(format!("y_{name}"), product);
         }
         let graph = b.finish();
-        let made = prepare_products(&graph);
+        let made = prepare_products(&graph, ByteSums::Floats);
         let moved = made.nodes.iter().filter_map(|node| match &node.kind {
             NodeKind::Constant(constant) if constant.ty.dtype == DType::I8 => {
                 Some(constant.bytes.as_ptr())
@@ -406,7 +406,7 @@ mod tests {
         let graph = b.finish();
         let inputs: BTreeMap<_, _> =
             (0..16).map(|number| (format!("x{number}"), bytes(DType::U8, [2, 6]))).collect();
-        let made = prepare_products(&graph);
+        let made = prepare_products(&graph, ByteSums::Floats);
         assert_eq!(made.eval(&inputs).unwrap(), graph.eval(&inputs).unwrap());
     }
 
@@ -424,7 +424,10 @@ mod tests {
             let product = b.matmul(x, w).unwrap();
             b.output("y", product);
             let made = b.finish();
-            assert!(matches!(prepare_products(&made), std::borrow::Cow::Borrowed(_)), "{case}");
+            assert!(
+                matches!(prepare_products(&made, ByteSums::Floats), std::borrow::Cow::Borrowed(_)),
+                "{case}"
+            );
         }
     }
 }

@@ -105,7 +105,7 @@ impl<'g> Product<'g> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::prepare_products;
+    use super::super::{ByteSums, prepare_products};
     use super::*;
     use irc_tensor::Tensor;
     use irc_tl::Builder;
@@ -134,7 +134,7 @@ mod tests {
             let product = b.matmul(x, w).unwrap();
             b.output("y", product);
             let graph = b.finish();
-            let made = prepare_products(&graph);
+            let made = prepare_products(&graph, ByteSums::Floats);
             let sums = made.nodes.iter().filter(|node| match &node.kind {
                 NodeKind::Op(Op::Compute(compute)) => compute.reduction.is_some(),
                 _ => false,
@@ -156,6 +156,9 @@ mod tests {
         let w = b.input("w", Type::new(DType::I8, [Dim::Known(8), 5.into()]));
         let product = b.matmul(x, w).unwrap();
         b.output("y", product);
-        assert!(matches!(prepare_products(&b.finish()), std::borrow::Cow::Borrowed(_)));
+        assert!(matches!(
+            prepare_products(&b.finish(), ByteSums::Floats),
+            std::borrow::Cow::Borrowed(_)
+        ));
     }
 }

@@ -7,7 +7,7 @@ use crate::kernel::{
 };
 use crate::lowering::compute_to_loops::{
     element,
-    expression::{Body, Known, RESULT, loop_number, scope_of},
+    expression::{Body, Known, RESULT, Typed, loop_number, scope_of},
     nest::Nest,
 };
 use crate::lowering::linalg_to_vector::body::ordered_extremum;
@@ -28,6 +28,9 @@ pub(super) struct Epilogue {
     pub(super) outer: usize,
     /// Whether it is computed in vectors.
     pub(super) is_vector: bool,
+    /// The type of sums, and that of elements of the result.
+    sum: DType,
+    pub(super) dtype: DType,
 }
 
 /// A vector of sums, which becomes one of elements of the result.
@@ -70,9 +73,28 @@ impl Epilogue {
                 outer = outer.max(loop_ + 1);
             }
         });
+        let operands: Vec<Type> = types.iter().map(|ty| (*ty).clone()).collect();
+        let sum = nest.compute.body.dtype(&operands, nest.compute.loops()).ok()?;
+        let of_own = own.iter().map(|operand| types[*operand].dtype);
+        let dtypes: Vec<DType> = operands.iter().map(|ty| ty.dtype).chain(of_own).collect();
+        let dtype = dtype_of(&body, sum, &dtypes);
         let is_single = own.iter().all(|operand| types[*operand].dtype == DType::F32);
         let is_vector = is_single && is_vector(&body, types.len());
-        Some(Self { body, own, loops, outer, is_vector })
+        Some(Self { body, own, loops, outer, is_vector, sum, dtype })
+    }
+}
+
+/// The type of a part of an epilogue of sums and operands of these types; inference has accepted it.
+fn dtype_of(scalar: &Scalar, sum: DType, operands: &[DType]) -> DType {
+    let of = |scalar| dtype_of(scalar, sum, operands);
+    match scalar {
+        Scalar::Float(_, dtype) | Scalar::Int(_, dtype) | Scalar::Cast(dtype, ..) => *dtype,
+        Scalar::Loop(_) | Scalar::Size(_) => DType::I64,
+        Scalar::Load(RESULT, _) => sum,
+        Scalar::Load(operand, _) => operands[*operand],
+        Scalar::Unary(_, x) | Scalar::Binary(_, x, _) => of(x),
+        Scalar::Compare(..) => DType::Bool,
+        Scalar::Select(parts) => of(&parts[1]),
     }
 }
 
@@ -94,6 +116,7 @@ fn is_vector(scalar: &Scalar, own: usize) -> bool {
         _ if !varies(scalar, own) => true,
         Scalar::Load(..) => true,
         Scalar::Unary(_, x) => is_vector(x, own),
+        Scalar::Cast(DType::F32 | DType::I32 | DType::U8 | DType::I8, _, x) => is_vector(x, own),
         Scalar::Binary(_, x, y) => [x, y].into_iter().all(|operand| is_vector(operand, own)),
         _ => false,
     }
@@ -136,41 +159,59 @@ struct Values<'v, 'n, 'c, 'a> {
     body: &'v mut Body<'n, 'c, 'a>,
     vector: &'v Vector<'c, 'a>,
     lanes: Lanes,
+    /// The type of sums.
+    sum: DType,
     /// The number of the first operand at the element's own place.
     own: usize,
 }
 
 impl<'c: 'a, 'a> Values<'_, '_, 'c, 'a> {
-    fn emit(&mut self, e: Emit<'c, 'a>, scalar: &Scalar) -> Value<'c, 'a> {
+    fn emit(&mut self, e: Emit<'c, 'a>, scalar: &Scalar) -> Typed<'c, 'a> {
         if !varies(scalar, self.own) {
-            let (value, _) = self.body.emit(e, scalar);
-            return e.splat(value, self.lanes);
+            let (value, dtype) = self.body.emit(e, scalar);
+            return (e.splat(value, self.lanes), dtype);
         }
-        let (scope, single) = (scope_of(e, self.lanes), element(e.context, DType::F32));
+        let scope = scope_of(e, self.lanes);
         match scalar {
-            Scalar::Load(RESULT, _) => self.vector.value,
+            Scalar::Load(RESULT, _) => (self.vector.value, self.sum),
             Scalar::Load(operand, _) => {
-                let (_, buffer) = self.body.operands[*operand];
-                e.load_lanes(buffer, self.vector.place, self.lanes, self.vector.mask)
+                let (ty, buffer) = self.body.operands[*operand];
+                let value = e.load_lanes(buffer, self.vector.place, self.lanes, self.vector.mask);
+                (value, ty.dtype)
             }
-            Scalar::Unary(Unary::Relu, x) => {
-                let pair = [e.zero(e.f32(), self.lanes), self.emit(e, x)];
-                ordered_extremum(e, true, pair, e.f32(), self.lanes)
+            Scalar::Unary(function, x) => {
+                let (x, dtype) = self.emit(e, x);
+                let value = match (function, dtype) {
+                    (Unary::Relu, DType::F32) => {
+                        let pair = [e.zero(e.f32(), self.lanes), x];
+                        ordered_extremum(e, true, pair, e.f32(), self.lanes)
+                    }
+                    _ => arithmetic::unary(&scope, *function, x, element(e.context, dtype)),
+                };
+                (value, dtype)
             }
             Scalar::Binary(function @ (Binary::Max | Binary::Min), x, y)
                 if [x, y].into_iter().any(|operand| is_number(operand)) =>
             {
                 // The constant first: the other one, which may be NaN, is left.
                 let pair = if is_number(x) { [x, y] } else { [y, x] };
-                let pair = pair.map(|operand| self.emit(e, operand));
-                ordered_extremum(e, *function == Binary::Max, pair, e.f32(), self.lanes)
-            }
-            Scalar::Unary(function, x) => {
-                arithmetic::unary(&scope, *function, self.emit(e, x), single)
+                let [(x, dtype), (y, _)] = pair.map(|operand| self.emit(e, operand));
+                let value = match dtype {
+                    DType::F32 => {
+                        ordered_extremum(e, *function == Binary::Max, [x, y], e.f32(), self.lanes)
+                    }
+                    _ => arithmetic::binary(&scope, *function, x, y, element(e.context, dtype)),
+                };
+                (value, dtype)
             }
             Scalar::Binary(function, x, y) => {
-                let (x, y) = (self.emit(e, x), self.emit(e, y));
-                arithmetic::binary(&scope, *function, x, y, single)
+                let ((x, dtype), (y, _)) = (self.emit(e, x), self.emit(e, y));
+                (arithmetic::binary(&scope, *function, x, y, element(e.context, dtype)), dtype)
+            }
+            Scalar::Cast(to, rounding, x) => {
+                let (x, from) = self.emit(e, x);
+                let of = |dtype| element(e.context, dtype);
+                (arithmetic::cast(&scope, x, of(from), of(*to), *rounding), *to)
             }
             _ => unreachable!("only functions vary in an epilogue of vectors"),
         }
@@ -198,8 +239,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let (lanes, own) = (self.lanes, finish.operands.len());
         let mut body = self.epilogue_body(e, &finish.epilogue, &operands, outer);
         let finished = vectors.map(|vector| {
-            let mut values = Values { body: &mut body, vector: &vector, lanes, own };
-            values.emit(e, &finish.epilogue.body)
+            let sum = finish.epilogue.sum;
+            let mut values = Values { body: &mut body, vector: &vector, lanes, sum, own };
+            values.emit(e, &finish.epilogue.body).0
         });
         finished.collect()
     }

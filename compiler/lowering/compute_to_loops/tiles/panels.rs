@@ -2,21 +2,28 @@
 //!
 //! Positions of an image are numbered across its lines. The elements under the filters at as many positions as a tile has
 //! columns are copied to a panel, zeros where they are outside of the image; then all tiles of filters read it.
-use super::{Load, SLE, Tile, Tiles, ULT, Writer, epilogue::Vector};
+//!
+//! Bytes are multiplied four at a time, those of neighbouring channels: what is said of channels and of elements is then of such
+//! four.
+use super::{EQ, Load, SLE, Tile, Tiles, Writer, epilogue::Vector, windows::MAX_FLOATS};
 use crate::kernel::{
-    column_tail,
+    column_tail::{self, Products},
     emit::{Buffer, Emit, Lanes, Prefetch},
     in_place,
 };
 use crate::lowering::compute_to_loops::nest::Part;
-use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
-use irc_mlir::ops::{arith, math};
+use crate::lowering::linalg_to_vector::{
+    Dots, dots,
+    split::{self, Extent, Units},
+};
+use irc_mlir::ops::arith;
 use irc_mlir::{Value, ValueLike};
+use irc_packing::Quad;
 use irc_tl::{Compute, Dim, Scalar, Type};
 use std::convert::Infallible;
 
 /// The minimum and maximum number of positions of a panel: multiples of the columns of a tile.
-const COLUMNS: [i64; 2] = [64, 256];
+const COLUMNS: [i64; 2] = [96, 192];
 
 /// The elements that a panel with more than the minimum number of positions has at most.
 const MAX_ELEMENTS: i64 = 1 << 13;
@@ -33,8 +40,16 @@ const DEEP: i64 = 256;
 /// The maximum of that number in a block.
 const DEEPEST: i64 = 512;
 
-/// The number of vectors of the tile before the last columns, if a vector is left after tiles of two.
-const LAST: i64 = 3;
+/// As [`DEEPEST`], of elements of bytes, which are not divided into blocks.
+const DEEPEST_BYTES: i64 = 1 << 12;
+
+/// The bytes that are multiplied at a time.
+const QUAD: i64 = 4;
+
+/// The vectors of a tile, of so many elements: as many as there are registers for.
+pub(super) fn vectors(lanes: i64) -> i64 {
+    if lanes >= MAX_FLOATS { 3 } else { 2 }
+}
 
 /// How a nest is computed in panels.
 #[derive(Clone, Copy)]
@@ -43,6 +58,8 @@ pub(super) struct Panels {
     pub(super) row: usize,
     pub(super) filters: i64,
     pub(super) channels: i64,
+    /// The bytes of an element, if products of bytes are added.
+    bytes: Option<i64>,
     /// The number of positions of a filter.
     taps: i64,
     /// The channels of a block: a panel holds their elements.
@@ -100,9 +117,9 @@ struct Sums<'c, 'a> {
 
 impl<'c: 'a, 'a> Sums<'c, 'a> {
     /// Adds others.
-    fn add(&mut self, e: Emit<'c, 'a>, others: Vec<Value<'c, 'a>>) {
+    fn add(&mut self, e: Emit<'c, 'a>, others: Vec<Value<'c, 'a>>, products: Products<'c, 'a>) {
         for (sum, other) in self.values.iter_mut().zip(others) {
-            *sum = e.binary(arith::ADDF, *sum, other);
+            *sum = products.sum(e, *sum, other);
         }
     }
 }
@@ -116,16 +133,15 @@ enum Columns {
     Rest,
     /// A few, with filters in lanes.
     Few,
-    /// Three vectors and one more column, with filters in lanes, if there is one.
-    Last,
+    /// So many vectors and one more column, with filters in lanes.
+    Last(i64),
 }
 
 impl Columns {
     fn vectors(self) -> i64 {
         match self {
-            Self::Vectors(vectors) => vectors,
+            Self::Vectors(vectors) | Self::Last(vectors) => vectors,
             Self::Rest | Self::Few => 1,
-            Self::Last => LAST,
         }
     }
 }
@@ -155,24 +171,31 @@ impl Panels {
         let is_other = broadcast.operand != tiles.vector.operand;
         let filters = compute.dims[row].known()?;
         let (channels, taps) = (over.first()?.known()?, Dim::product(&over[1..]).known()?);
+        let bytes = tiles.are_bytes().then(|| channels.min(QUAD));
+        if bytes.is_some_and(|bytes| bytes < 1 || channels % bytes != 0 || tiles.step > 2) {
+            return None;
+        }
+        let channels = channels / bytes.unwrap_or(1);
         let rows = match lanes {
             16.. => 8,
             8.. => 6,
             _ => 4,
         };
-        let block = match channels * taps <= DEEP {
+        let block = match channels * taps <= DEEP || bytes.is_some() {
             true => channels,
             false => {
                 let blocks = (channels * taps + DEEP - 1) / DEEP;
                 up((channels + blocks - 1) / blocks, rows)
             }
         };
-        let fits = channels > 0 && taps > 0 && block * taps <= DEEPEST && filters >= 8;
+        let deepest = if bytes.is_some() { DEEPEST_BYTES } else { DEEPEST };
+        let fits = channels > 0 && taps > 0 && block * taps <= deepest && filters >= 8;
         let [mut columns, most] = COLUMNS;
         while columns < most && 2 * columns * block * taps <= MAX_ELEMENTS {
             columns *= 2;
         }
-        let is_plain = tiles.guards.is_empty() && tiles.bound.is_none() && tiles.step == 1;
+        let is_plain =
+            tiles.guards.is_empty() && tiles.bound.is_none() && tiles.step == 1 && bytes.is_none();
         let are_lines = taps == 1 && row + 2 == compute.dims.len();
         let in_place = tiles.vector.at.iter().position(|index| *index == Scalar::Loop(reduced));
         let in_place = in_place.filter(|_| is_plain && are_lines);
@@ -180,6 +203,7 @@ impl Panels {
             row,
             filters,
             channels,
+            bytes,
             taps,
             block,
             rows,
@@ -207,6 +231,22 @@ impl Panels {
         self.block * self.taps * self.stride()
     }
 
+    /// The products of filters and elements.
+    fn products<'c: 'a, 'a>(&self, e: Emit<'c, 'a>) -> Products<'c, 'a> {
+        if self.bytes.is_none() {
+            return Products::floats(e);
+        }
+        let add = |e: Emit<'c, 'a>, [filter, element]: [Value<'c, 'a>; 2], sum, lanes| {
+            Dots::Vnni.add(e, [element, filter], sum, lanes)
+        };
+        Products { element: e.int(32), add }
+    }
+
+    /// Whether bytes are multiplied four at a time.
+    pub(super) fn has_quads(&self) -> bool {
+        self.bytes.is_some()
+    }
+
     /// The distance between the rows of a panel.
     fn stride(&self) -> i64 {
         self.columns + GAP
@@ -217,19 +257,24 @@ impl Panels {
         self.channels * self.taps
     }
 
+    /// Bytes of the memory of a part: panels of bytes may be too large for a stack.
+    pub(super) fn part_bytes(&self) -> i64 {
+        if self.bytes.is_some() { 4 * self.elements() } else { 0 }
+    }
+
     /// The packing of the filters.
     pub(super) fn packing(&self, argument: usize) -> irc_packing::Panels {
         irc_packing::Panels {
             argument,
             offset: 0,
             along: 1,
-            across: self.depth(),
+            across: self.depth() * self.bytes.unwrap_or(1),
             rows: self.depth(),
             columns: self.filters,
             depth: self.depth(),
             panel: self.rows,
             lanes: self.rows,
-            quads: None,
+            quads: self.bytes.map(|bytes| Quad { rows: self.taps, bytes, extension: None }),
         }
     }
 }
@@ -378,14 +423,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             let is_few = e.compare(SLE, left, e.index(column_tail::MAX_COLUMNS));
             let either = |condition, x, y| e.op(arith::SELECT, &[condition, x, y], left.r#type());
             let end = e.binary(arith::SUBI, panel.count, either(is_few, left, e.index(0)));
-            // A vector, and one column at most, after two vectors: these are one tile.
-            let is_vector = e.compare(ULT, e.offset(rest, -width), e.index(2));
-            let is_last = e.binary(arith::ANDI, is_vector, e.compare(SLE, e.index(columns), whole));
+            // One column after a tile is part of it.
+            let is_one = e.compare(EQ, rest, e.index(1));
+            let is_last = e.binary(arith::ANDI, is_one, e.compare(SLE, e.index(columns), whole));
             let start = either(is_last, e.offset(whole, -columns), whole);
             let [rest, few] = [whole, end].map(|from| either(is_last, panel.count, from));
             vec![
                 (e.index(0), start, tiles),
-                (start, whole, Columns::Last),
+                (start, whole, Columns::Last(self.vectors)),
                 (rest, end, Columns::Rest),
                 (few, panel.count, Columns::Few),
             ]
@@ -414,8 +459,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let last = e.offset(e.add(column, count), -1);
         let columns_at: Vec<_> =
             (0..column_tail::MAX_COLUMNS).map(|at| e.min(e.offset(column, at), last)).collect();
-        let filters = self.operands[self.broadcast().operand].1;
+        let filters = self.filters(e, panels);
         let lanes = Lanes::Vector(panels.rows);
+        let products = panels.products(e);
+        let zero = e.zero(products.element, lanes);
         let rows = |e: Emit<'c, 'a>, k| {
             e.load_lanes(filters, e.add(first, e.scale(k, panels.rows)), lanes, None)
         };
@@ -424,12 +471,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             e.splat(e.load(elements.buffer, at), lanes)
         };
         let sums_of = |e: Emit<'c, 'a>, columns: i64| {
-            let mut sums = column_tail::sums(e, (columns, depth), lanes, &rows, &element);
-            sums.resize(column_tail::MAX_COLUMNS as usize, e.zero(e.f32(), lanes));
+            let mut sums =
+                column_tail::sums(e, (columns, depth), (lanes, products), &rows, &element);
+            sums.resize(column_tail::MAX_COLUMNS as usize, zero);
             Ok::<_, Infallible>(sums)
         };
-        let is_one = e.compare(0, count, e.index(1));
-        let types = vec![lanes.of(e.f32()); column_tail::MAX_COLUMNS as usize];
+        let is_one = e.compare(EQ, count, e.index(1));
+        let types = vec![zero.r#type(); column_tail::MAX_COLUMNS as usize];
         let all = |e: Emit<'c, 'a>| sums_of(e, column_tail::MAX_COLUMNS);
         let Ok(columns) = e.if_else(is_one, &types, |e| sums_of(e, 1), all);
         columns
@@ -504,14 +552,24 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let all = self.sizes.value(e, &Dim::product(&self.over[1..]));
         // What a vector writes after its line is written again by the next line, or is no column.
         let Ok(_) = e.for_each::<Infallible>((e.index(0), channels, 1), &[], |e, number, _| {
-            let loops = [tile.at, &[e.add(channel, number)], taps].concat();
-            let guard = self.guard(e, &mut self.body(e, &loops));
-            let values = self.read(e, tile, &loops, (0, guard));
-            // Processors do not prefetch lines that are far apart.
-            let Load { operand, at } = &self.tiles.vector;
-            let next = self.body(e, &loops).place(e, *operand, at);
-            let next = e.offset(next, panels.columns * self.tiles.step);
-            e.prefetch(self.operands[*operand].1, next, Prefetch::L2);
+            let bytes = panels.bytes.unwrap_or(1);
+            let first = e.scale(e.add(channel, number), bytes);
+            let elements = (0..bytes).map(|byte| {
+                let loops = [tile.at, &[e.offset(first, byte)], taps].concat();
+                let guard = self.guard(e, &mut self.body(e, &loops));
+                let values = self.read(e, tile, &loops, (0, guard));
+                // Processors do not prefetch lines that are far apart.
+                let Load { operand, at } = &self.tiles.vector;
+                let next = self.body(e, &loops).place(e, *operand, at);
+                let next = e.offset(next, panels.columns * self.tiles.step);
+                e.prefetch(self.operands[*operand].1, next, Prefetch::L2);
+                values
+            });
+            let elements: Vec<_> = elements.collect();
+            let values = match panels.bytes {
+                Some(_) => dots::joined(e, &elements, self.lanes),
+                None => elements[0],
+            };
             let depth = e.add(e.binary(arith::MULI, number, all), tap);
             let place = e.add(e.scale(depth, panels.stride()), place);
             e.store(values, panel, place, self.lanes, None);
@@ -563,6 +621,11 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 e.offset(e.add(place, row), number % vectors * width)
             })
             .collect();
+        let live = rest.and_then(|rest| e.first_lanes(rest, self.lanes));
+        if self.tiles.are_bytes() {
+            let values = vec![e.integer(0, 32, self.lanes); places.len()];
+            return Sums { filter, vectors, values, places, live };
+        }
         let is_first = e.compare(0, channel, e.index(0));
         let count = rest.unwrap_or_else(|| e.index(vectors * width));
         let none = e.index(0);
@@ -573,7 +636,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 e.first_lanes(left, self.lanes)
             })
             .collect();
-        let live = rest.and_then(|rest| e.first_lanes(rest, self.lanes));
         let values = places.iter().enumerate().map(|(number, place)| {
             e.load_lanes(self.result, *place, self.lanes, started[number % vectors as usize])
         });
@@ -617,6 +679,34 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
+    /// The memory of the filters: if they are bytes, as elements of four.
+    fn filters(&self, e: Emit<'c, 'a>, panels: &Panels) -> Buffer<'c, 'a> {
+        let filters = self.operands[self.broadcast().operand].1;
+        if panels.bytes.is_none() {
+            return filters;
+        }
+        let count = panels.depth() * up(panels.filters, panels.rows);
+        e.workspace_view(filters.memref, 0, count, e.int(32))
+    }
+
+    /// The bytes of an element of a filter that is not packed.
+    fn quad(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        filter: Value<'c, 'a>,
+        k: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let filters = self.operands[self.broadcast().operand].1;
+        let bytes = panels.bytes.unwrap_or(1);
+        let taps = e.index(panels.taps);
+        let (channel, tap) = (e.binary(arith::DIVUI, k, taps), e.binary(arith::REMUI, k, taps));
+        let first = e.add(e.scale(filter, panels.depth() * bytes), tap);
+        let first = e.add(first, e.scale(channel, panels.taps * bytes));
+        let byte = |byte: i64| e.load(filters, e.offset(first, byte * panels.taps));
+        dots::joined(e, &(0..bytes).map(byte).collect::<Vec<_>>(), Lanes::Scalar)
+    }
+
     /// Adds the products of some channels to the tile of a strip of filters.
     fn product(
         &self,
@@ -634,11 +724,11 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         };
         let left = |column| Some(e.binary(arith::SUBI, panel.count, column));
         let rest = match columns {
-            Columns::Vectors(_) | Columns::Last => None,
+            Columns::Vectors(_) | Columns::Last(_) => None,
             Columns::Rest | Columns::Few => left(column),
         };
         let mut sums = sums_of(column, vectors, rest);
-        let filters = self.operands[self.broadcast().operand].1;
+        let filters = self.filters(e, panels);
         // The distance between filters in a panel of them, and between their elements, and that of filters.
         let all = panels.depth();
         let (across, along, apart) = match is_packed {
@@ -648,14 +738,15 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let first = e.add(e.scale(filter, apart), e.scale(channels.0, panels.taps * along));
         let depth = e.scale(channels.1, panels.taps);
         let elements = self.elements(e, panels, panel);
+        let products = panels.products(e);
         if let (Columns::Few, Some(count)) = (columns, rest) {
             let own = self.few(e, panels, elements, (first, depth), (column, count));
-            sums.add(e, column_tail::by_row(e, &own, panels.rows));
+            sums.add(e, column_tail::by_row(e, &own, (panels.rows, products.element)), products);
             return self.store_sums(e, panels, panel, channels, sums);
         }
-        // The column after three vectors.
+        // The column after the vectors.
         let after = match columns {
-            Columns::Last => Some(e.offset(column, LAST * width)),
+            Columns::Last(_) => Some(e.offset(column, vectors * width)),
             _ => None,
         };
         let in_lanes = Lanes::Vector(panels.rows);
@@ -674,11 +765,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             }
             let mut next = vec![];
             for row in 0..rows {
-                let factor = e.load(filters, e.offset(place, row * across));
+                let factor = match (panels.bytes, is_packed) {
+                    (Some(_), false) => self.quad(e, panels, e.offset(filter, row), k),
+                    _ => e.load(filters, e.offset(place, row * across)),
+                };
                 let factor = e.splat(factor, self.lanes);
                 for value in &values {
                     let sum = sums[next.len()];
-                    next.push(e.op(math::FMA, &[factor, *value, sum], sum.r#type()));
+                    next.push((products.add)(e, [factor, *value], sum, self.lanes));
                 }
             }
             if let Some(after) = after {
@@ -686,11 +780,11 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 let element = e.load(elements.buffer, elements.place(e, k, after));
                 let element = e.splat(element, in_lanes);
                 let sum = sums[next.len()];
-                next.push(e.op(math::FMA, &[factors, element, sum], sum.r#type()));
+                next.push((products.add)(e, [factors, element], sum, in_lanes));
             }
             Ok::<_, Infallible>(next)
         };
-        let zero = after.map(|_| e.zero(e.f32(), in_lanes));
+        let zero = after.map(|_| e.zero(products.element, in_lanes));
         let starts: Vec<_> = sums.values.iter().copied().chain(zero).collect();
         let Ok(mut values) = e.for_each((e.index(0), depth, 1), &starts, accumulate);
         let own = values.split_off(sums.values.len());
@@ -698,7 +792,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.store_sums(e, panels, panel, channels, sums);
         if let (Some(after), [own]) = (after, &own[..]) {
             let mut sums = sums_of(after, 1, left(after));
-            sums.add(e, column_tail::by_row(e, &[*own], panels.rows));
+            sums.add(e, column_tail::by_row(e, &[*own], (panels.rows, products.element)), products);
             self.store_sums(e, panels, panel, channels, sums);
         }
     }

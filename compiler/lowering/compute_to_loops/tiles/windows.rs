@@ -7,9 +7,9 @@ use super::{
 };
 use crate::kernel::emit::{Emit, Lanes, Prefetch};
 use crate::lowering::compute_to_loops::expression::depends_on;
-use crate::lowering::linalg_to_vector::{body::extremum, split::Units};
-use irc_mlir::ops::{arith, math, vector};
-use irc_mlir::{Value, ValueLike};
+use crate::lowering::linalg_to_vector::{Dots, body::extremum, dots, split::Units};
+use irc_mlir::ops::{arith, math};
+use irc_mlir::{Value, ValueLike, attr};
 use irc_tl::{Binary, Combine, Compute, DType, Dim, Number, Scalar};
 use std::{collections::BTreeMap, convert::Infallible};
 
@@ -27,6 +27,9 @@ const LARGEST: i64 = 49;
 
 /// The maximum distance of elements of a window along an axis.
 const WIDEST: i64 = 32;
+
+/// As [`WIDEST`], of bytes: so many are loaded at once.
+const WIDEST_OF_BYTES: i64 = 16;
 
 /// How a nest is computed in windows.
 pub(super) struct Windows {
@@ -112,7 +115,8 @@ impl Windows {
             && (1..=2).contains(&stride)
             && (1..=2).contains(&tiles.step)
             && outer <= row;
-        if tiles.row.is_some() || !is_one_channel || !is_plain {
+        let has_words = !tiles.are_bytes() || taps[1].reach() < WIDEST_OF_BYTES;
+        if tiles.row.is_some() || !is_one_channel || !is_plain || !has_words {
             return None;
         }
         let bound = bound(&tiles.guards, &others[axis])?;
@@ -176,8 +180,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             for &(vectors, end) in columns_of {
                 let all = (e.index(0), end, vectors * width);
                 let Ok(_) = e.for_each::<Infallible>(all, &[], |e, column, _| {
-                    let last = e.offset(columns, -vectors * width);
-                    at[windows.row + 1] = e.max(e.min(column, last), e.index(0));
+                    let last = e.max(e.offset(columns, -vectors * width), e.index(0));
+                    at[windows.row + 1] = e.min(column, last);
                     let rest = (vectors == 1).then_some(columns);
                     self.window(e, windows, &Tile { at, rows, vectors, rest });
                     Ok(vec![])
@@ -291,9 +295,11 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// Prefetches what the tile below reads, unless this tile reads it too.
     fn prefetch_lines(&self, e: Emit<'c, 'a>, windows: &Windows, tile: &Tile<'_, 'c, 'a>) {
         let (place, distance) = self.source(e, windows, tile);
-        let first = windows.lines(tile.rows);
+        let (below, end) = (tile.rows * windows.stride, windows.lines(tile.rows));
+        // The same lines as the tile reads, from a place below.
+        let place = e.add(place, e.scale(distance, below));
         let columns = tile.vectors * self.lanes.count() * self.tiles.step;
-        for line in first..first + tile.rows * windows.stride {
+        for line in end - below..end {
             let place = e.add(place, e.scale(distance, line));
             for column in (0..columns).step_by(LINE / self.tiles.dtype.bits() as usize * 8) {
                 let place = e.offset(place, column);
@@ -354,63 +360,180 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         tile: &Tile<'_, 'c, 'a>,
         edges: Option<&Edges<'c, 'a>>,
     ) -> Vec<Value<'c, 'a>> {
-        let column_taps = windows.taps[1];
         let (place, distance) = self.source(e, windows, tile);
         let inside = windows.outside()..windows.lines(tile.rows) - windows.outside();
-        let lines = windows.lines_of(tile.rows).into_iter().map(|line| Read {
-            line,
-            place: e.add(place, e.scale(distance, line)),
-            columns: match tile.rows > 1 && inside.contains(&line) {
+        let factors = match self.tiles.are_bytes() {
+            true => self.words(e, windows, tile),
+            false => self.factors(e, windows, tile),
+        };
+        let masks = edges.map_or(BTreeMap::new(), |edges| self.masks(e, windows, tile, edges));
+        let mut sums = vec![self.neutral(e, self.lanes); (tile.rows * tile.vectors) as usize];
+        for line in windows.lines_of(tile.rows) {
+            let place = e.add(place, e.scale(distance, line));
+            let of_line = Line { line, factors: &factors, masks: &masks };
+            let exists = match tile.rows > 1 && inside.contains(&line) {
                 true => None,
-                false => edges.and_then(|edges| edges.columns_of(e, line)),
-            },
+                false => edges.and_then(|edges| edges.has(e, line)),
+            };
+            let Some(exists) = exists else {
+                self.add_line(e, windows, tile, &of_line, Some(place), &mut sums);
+                continue;
+            };
+            // Only these sums change.
+            let rows = (0..tile.rows).filter(|row| windows.tap(line, *row).is_some());
+            let changed = rows.flat_map(|row| row * tile.vectors..(row + 1) * tile.vectors);
+            let changed: Vec<usize> = changed.map(|number| number as usize).collect();
+            let types = vec![sums[0].r#type(); changed.len()];
+            let with = |e: Emit<'c, 'a>, place| {
+                let mut sums = sums.clone();
+                self.add_line(e, windows, tile, &of_line, place, &mut sums);
+                Ok::<_, Infallible>(changed.iter().map(|number| sums[*number]).collect())
+            };
+            let Ok(values) = e.if_else(exists, &types, |e| with(e, Some(place)), |e| with(e, None));
+            changed.iter().zip(values).for_each(|(number, value)| sums[*number] = value);
+        }
+        sums
+    }
+
+    /// The vectors of a line that a tile loads: their places from the first element on, and their lanes.
+    fn places(&self, windows: &Windows, tile: &Tile<'_, 'c, 'a>) -> Vec<(i64, Lanes)> {
+        let Taps { count, distance, .. } = windows.taps[1];
+        let places = (0..count).flat_map(|tap| match self.tiles.step {
+            1 => vec![(tap * distance, self.lanes)],
+            _ => windows.pair(self.lanes, tap * distance).loads(self.lanes),
         });
-        let lines: Vec<Read> = lines.collect();
+        let places: Vec<_> = places.collect();
+        let width = self.tiles.step * self.lanes.count();
+        let of = |at| places.iter().map(move |(place, lanes)| (at * width + place, *lanes));
+        (0..tile.vectors).flat_map(of).collect()
+    }
+
+    /// The masks of the elements that vectors of a tile load, by their places and numbers of lanes.
+    fn masks(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        edges: &Edges<'c, 'a>,
+    ) -> BTreeMap<(i64, i64), Value<'c, 'a>> {
+        let mut masks = BTreeMap::new();
+        if self.tiles.are_bytes() {
+            let lanes = self.bytes_of_line();
+            let mask = mask_of_bytes(e, lanes, edges.columns);
+            masks.insert((0, lanes.count()), mask);
+            return masks;
+        }
+        for (place, lanes) in self.places(windows, tile) {
+            masks
+                .entry((place, lanes.count()))
+                .or_insert_with(|| mask_of(e, lanes, edges.columns, |lane| place + lane));
+        }
+        masks
+    }
+
+    /// Adds the products of the elements of a line, or combines these, from a place on; `None` of a line outside of the image.
+    fn add_line(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        line: &Line<'_, 'c, 'a>,
+        place: Option<Value<'c, 'a>>,
+        sums: &mut [Value<'c, 'a>],
+    ) {
+        if self.tiles.are_bytes() {
+            return self.add_bytes(e, windows, tile, line, place, sums);
+        }
+        let Some(place) = place else { return };
+        let taps = windows.taps[1];
         let (width, step) = (self.lanes.count(), self.tiles.step);
-        let mut sums = vec![self.outside(e, self.lanes); (tile.rows * tile.vectors) as usize];
-        let factors = self.factors(e, windows, tile);
-        let (mut masks, mut outsides) = (BTreeMap::new(), BTreeMap::new());
-        for (read, at) in lines.iter().flat_map(|read| (0..tile.vectors).map(move |at| (read, at)))
-        {
-            let mut loaded = BTreeMap::new();
-            let mut load = |place: i64, lanes: Lanes| {
-                let place = at * step * width + place;
-                *loaded.entry((place, lanes.count())).or_insert_with(|| {
-                    let at = e.offset(read.place, place);
-                    let Some(Edges { columns: [first, columns], .. }) = edges else {
-                        return self.load(e, at, lanes, None);
-                    };
-                    let mask_of =
-                        |columns| mask_of(e, lanes, [*first, columns], |lane| place + lane);
-                    let mask = match read.columns {
-                        Some(columns) => mask_of(columns),
-                        None => *masks
-                            .entry((place, lanes.count()))
-                            .or_insert_with(|| mask_of(*columns)),
-                    };
-                    let outside = outsides
-                        .entry(lanes.count())
-                        .or_insert_with(|| self.narrowed(e, self.outside(e, lanes), lanes));
-                    self.load(e, at, lanes, Some((mask, *outside)))
+        for at in 0..tile.vectors {
+            let (mut loaded, mut halves) = (BTreeMap::new(), BTreeMap::new());
+            let mut load = |from: i64, lanes: Lanes| {
+                let from = at * step * width + from;
+                *loaded.entry((from, lanes.count())).or_insert_with(|| {
+                    let place = e.offset(place, from);
+                    let mask = line.masks.get(&(from, lanes.count()));
+                    self.load(e, place, lanes, mask.map(|mask| (*mask, self.outside(e, lanes))))
                 })
             };
-            let mut halves = BTreeMap::new();
-            for tap in 0..column_taps.count {
-                let place = tap * column_taps.distance;
+            for tap in 0..taps.count {
                 let value = match step {
-                    1 => load(place, self.lanes),
-                    _ => self.of_two(e, windows, place, &mut load, &mut halves),
+                    1 => load(tap * taps.distance, self.lanes),
+                    _ => self.of_two(e, windows, tap * taps.distance, &mut load, &mut halves),
                 };
                 for row in 0..tile.rows {
-                    if let Some(above) = windows.tap(read.line, row) {
+                    if let Some(above) = windows.tap(line.line, row) {
                         let sum = &mut sums[(row * tile.vectors + at) as usize];
-                        let factor = factors.get((above * column_taps.count + tap) as usize);
+                        let factor = line.factors.get((above * taps.count + tap) as usize);
                         *sum = self.combined(e, *sum, value, factor.copied());
                     }
                 }
             }
         }
-        sums
+    }
+
+    /// The bytes of a line that are loaded at once.
+    fn bytes_of_line(&self) -> Lanes {
+        Lanes::Vector(if self.tiles.step == 1 { 32 } else { 64 })
+    }
+
+    /// As [`Self::add_line`], of bytes, of which those of four neighbouring columns of a window are multiplied at a time.
+    fn add_bytes(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        line: &Line<'_, 'c, 'a>,
+        place: Option<Value<'c, 'a>>,
+        sums: &mut [Value<'c, 'a>],
+    ) {
+        let lanes = self.bytes_of_line();
+        let outside = self.outside(e, lanes);
+        let bytes = match place {
+            None if self.tiles.outside == 0 => return,
+            None => outside,
+            Some(place) => {
+                let mask = line.masks.get(&(0, lanes.count()));
+                self.load(e, place, lanes, mask.map(|mask| (*mask, outside)))
+            }
+        };
+        let words = dots::cast(e, bytes, 32, lanes.count() / 4);
+        let groups = windows.words();
+        for group in 0..groups {
+            let quads = dots::neighbours(e, (words, lanes), (self.tiles.step, group), self.lanes);
+            for row in 0..tile.rows {
+                if let Some(above) = windows.tap(line.line, row) {
+                    let sum = &mut sums[row as usize];
+                    let word = line.factors[(above * groups + group) as usize];
+                    *sum = Dots::Vnni.add(e, [quads, word], *sum, self.lanes);
+                }
+            }
+        }
+    }
+
+    /// The factors of a window of bytes: four neighbouring columns each, in all lanes, row after row.
+    fn words(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+    ) -> Vec<Value<'c, 'a>> {
+        let [rows, columns] = windows.taps;
+        let words =
+            (0..rows.count).flat_map(|row| (0..windows.words()).map(move |word| (row, word)));
+        let word = |(row, word): (i64, i64)| {
+            let bytes = (0..4).map(|byte| {
+                let column = 4 * word + byte;
+                let is_tap = column % columns.distance == 0 && column <= columns.reach();
+                match is_tap {
+                    true => self.factor(e, windows, tile, [row, column / columns.distance]),
+                    false => e.integer(0, 8, Lanes::Scalar),
+                }
+            });
+            e.splat(dots::joined(e, &bytes.collect::<Vec<_>>(), Lanes::Scalar), self.lanes)
+        };
+        words.map(word).collect()
     }
 
     /// The elements of a tap with a step of 2: even or odd ones of two vectors. With a [`Windows::tail`], all but the last are
@@ -423,15 +546,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         load: &mut dyn FnMut(i64, Lanes) -> Value<'c, 'a>,
         halves: &mut BTreeMap<[i64; 2], Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
-        let (width, tail) = (self.lanes.count(), windows.tail(self.lanes));
-        let first = place + i64::from(windows.is_odd);
-        let (odd, shift) = (first % 2, if tail.is_some() { first / 2 } else { 0 });
-        let start = place - odd - 2 * shift;
+        let width = self.lanes.count();
+        let Pair { start, odd, shift, tail } = windows.pair(self.lanes, place);
         let half = *halves.entry([start, odd]).or_insert_with(|| {
             let [low, high] = [0, width].map(|half| load(start + half, self.lanes));
             e.shuffle(low, high, &of_order(self.lanes, odd))
         });
-        let Some(tail) = tail.filter(|_| shift > 0) else { return half };
+        let Some(tail) = tail else { return half };
         let after = load(start + 2 * width, tail);
         let wide: Vec<i64> = (0..width).map(|lane| lane.min(tail.count() - 1)).collect();
         let after = e.shuffle_to(after, after, &wide, half.r#type());
@@ -439,14 +560,25 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     /// What does not change sums, in the type of the sums.
-    fn outside(&self, e: Emit<'c, 'a>, lanes: Lanes) -> Value<'c, 'a> {
+    fn neutral(&self, e: Emit<'c, 'a>, lanes: Lanes) -> Value<'c, 'a> {
+        if self.tiles.are_bytes() {
+            return e.integer(0, 32, lanes);
+        }
         match self.tiles.combine.neutral(self.tiles.dtype) {
             Number::Float(neutral) => e.float(neutral, e.f32(), lanes),
             Number::Int(neutral) => e.integer(i64::from(neutral as i8), 8, lanes),
         }
     }
 
-    /// A vector of the operand in the type of the sums; where a mask does not hold, of the elements of another vector.
+    /// What the operand has outside of an image.
+    fn outside(&self, e: Emit<'c, 'a>, lanes: Lanes) -> Value<'c, 'a> {
+        match self.tiles.are_bytes() {
+            true => e.integer(i64::from(self.tiles.outside as i8), 8, lanes),
+            false => self.narrowed(e, self.neutral(e, lanes), lanes),
+        }
+    }
+
+    /// A vector of the operand in the type of the sums, or of bytes; where a mask does not hold, of the elements of another vector.
     fn load(
         &self,
         e: Emit<'c, 'a>,
@@ -457,10 +589,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let operand = self.operands[self.tiles.vector.operand].1;
         let value = match mask {
             None => e.load_lanes(operand, at, lanes, None),
-            Some((mask, pass_thru)) => {
-                let operands = [operand.memref, at, mask, pass_thru];
-                e.op(vector::MASKEDLOAD, &operands, pass_thru.r#type())
-            }
+            Some(mask) => e.load_beside(operand, at, mask),
         };
         match self.tiles.dtype {
             DType::F16 => e.op(arith::EXTF, &[value], lanes.of(e.f32())),
@@ -486,6 +615,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         factor: Option<Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
         let integers = match (self.tiles.combine, self.tiles.dtype) {
+            _ if factor.is_some() => None,
             (Combine::Max, DType::U8) => Some(arith::MAXUI),
             (Combine::Max, DType::I8) => Some(arith::MAXSI),
             (_, DType::U8) => Some(arith::MINUI),
@@ -511,20 +641,31 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         tile: &Tile<'_, 'c, 'a>,
     ) -> Vec<Value<'c, 'a>> {
         let [rows, columns] = windows.taps;
-        let Some(Load { operand, at }) = &self.tiles.broadcast else { return vec![] };
-        let mut loops = self.first_loops(e, tile);
+        if self.tiles.broadcast.is_none() {
+            return vec![];
+        }
         let taps =
             (0..rows.count).flat_map(|row| (0..columns.count).map(move |column| [row, column]));
-        let factor = |tap: [i64; 2]| {
-            for (taps, at) in windows.taps.iter().zip(tap) {
-                if let Some(loop_) = taps.loop_ {
-                    loops[loop_] = e.index(at);
-                }
+        taps.map(|tap| e.splat(self.factor(e, windows, tile, tap), self.lanes)).collect()
+    }
+
+    /// The factor in a row and a column of a window.
+    fn factor(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        tap: [i64; 2],
+    ) -> Value<'c, 'a> {
+        let Load { operand, at } = self.broadcast();
+        let mut loops = self.first_loops(e, tile);
+        for (taps, at) in windows.taps.iter().zip(tap) {
+            if let Some(loop_) = taps.loop_ {
+                loops[loop_] = e.index(at);
             }
-            let place = self.body(e, &loops).place(e, *operand, at);
-            e.splat(e.load(self.operands[*operand].1, place), self.lanes)
-        };
-        taps.map(factor).collect()
+        }
+        let place = self.body(e, &loops).place(e, *operand, at);
+        e.load(self.operands[*operand].1, place)
     }
 
     /// Sums of [`Self::window_sums`] with their lanes in order.
@@ -533,7 +674,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let count = order.len() as i64;
         let places = (0..count).map(|lane| order.iter().position(|other| *other == lane));
         let places: Vec<i64> = places.map(|place| place.unwrap_or(0) as i64).collect();
-        let is_ordered = self.tiles.step == 1 || order.is_sorted();
+        let is_ordered = self.tiles.step == 1 || self.tiles.are_bytes() || order.is_sorted();
         match is_ordered {
             true => sums,
             false => sums.into_iter().map(|sum| e.shuffle(sum, sum, &places)).collect(),
@@ -544,14 +685,30 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 /// A range of rows, and the rows of a tile of it.
 type Range<'c, 'a> = ([Value<'c, 'a>; 2], i64);
 
-/// A line of the operand that a tile reads.
-struct Read<'c, 'a> {
-    /// Its number, from the first one on.
+/// A line of the operand that a tile reads: its number from the first one on, the factors of the window, and the masks of the
+/// vectors that are loaded.
+struct Line<'l, 'c, 'a> {
     line: i64,
-    /// The place of the first element that is read.
-    place: Value<'c, 'a>,
-    /// The number of its columns, if it may not exist: then 0.
-    columns: Option<Value<'c, 'a>>,
+    factors: &'l [Value<'c, 'a>],
+    masks: &'l BTreeMap<(i64, i64), Value<'c, 'a>>,
+}
+
+/// The elements of a tap with a step of 2: even or odd ones of two vectors from a place on, or those so many after them, the last
+/// of which are those of a third vector.
+struct Pair {
+    start: i64,
+    odd: i64,
+    shift: i64,
+    tail: Option<Lanes>,
+}
+
+impl Pair {
+    /// The vectors that are loaded: their places and numbers of lanes.
+    fn loads(&self, lanes: Lanes) -> Vec<(i64, Lanes)> {
+        let width = lanes.count();
+        let tail = self.tail.map(|tail| (self.start + 2 * width, tail));
+        [(self.start, lanes), (self.start + width, lanes)].into_iter().chain(tail).collect()
+    }
 }
 
 /// Where the operand of a tile begins and ends: the rows, if it may end before them, and columns of the first element that it
@@ -563,14 +720,38 @@ struct Edges<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Edges<'c, 'a> {
-    /// The columns of a line, so many after the first, if it may not exist.
-    fn columns_of(&self, e: Emit<'c, 'a>, line: i64) -> Option<Value<'c, 'a>> {
-        let ([first, rows], [_, columns]) = (self.rows?, self.columns);
+    /// Whether a line, so many after the first, exists, if it may not.
+    fn has(&self, e: Emit<'c, 'a>, line: i64) -> Option<Value<'c, 'a>> {
+        let [first, rows] = self.rows?;
         let line = e.binary(arith::ADDI, first, e.integer(line, 64, Lanes::Scalar));
-        let zero = e.integer(0, 32, Lanes::Scalar);
-        let exists = e.compare(ULT, line, rows);
-        Some(e.op(arith::SELECT, &[exists, columns, zero], columns.r#type()))
+        Some(e.compare(ULT, line, rows))
     }
+}
+
+/// The mask of lanes of bytes whose number plus the first value is below the second one, as unsigned numbers.
+fn mask_of_bytes<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    lanes: Lanes,
+    [first, size]: [Value<'c, 'a>; 2],
+) -> Value<'c, 'a> {
+    let number = |value| e.integer(value, 32, Lanes::Scalar);
+    let within = |value| {
+        let least = e.binary(arith::MAXSI, value, number(0));
+        e.binary(arith::MINSI, least, number(lanes.count()))
+    };
+    let start = within(e.binary(arith::SUBI, number(0), first));
+    let end = within(e.binary(arith::SUBI, size, first));
+    let count = e.binary(arith::MAXSI, e.binary(arith::SUBI, end, start), number(0));
+    let in_lanes = |value| e.splat(e.op(arith::TRUNCI, &[value], e.int(8)), lanes);
+    let numbers: Vec<String> = (0..lanes.count()).map(|lane| lane.to_string()).collect();
+    let ty = lanes.of(e.int(8));
+    let numbers = format!("dense<[{}]> : {ty}", numbers.join(", "));
+    let numbers = attr::parse(e.context, &numbers);
+    let numbers = e.value(e.spec(arith::CONSTANT).attr("value", numbers).results(&[ty]));
+    let after = e.binary(arith::SUBI, numbers, in_lanes(start));
+    let spec = e.spec(arith::CMPI).operands(&[after, in_lanes(count)]);
+    let spec = spec.attr("predicate", attr::i64(e.context, ULT));
+    e.value(spec.results(&[lanes.of(e.int(1))]))
 }
 
 /// Whether so many elements from a first one on are among so many.
@@ -624,6 +805,19 @@ fn shifted(lanes: Lanes, shift: i64, odd: i64) -> Vec<i64> {
 }
 
 impl Windows {
+    /// The words of four neighbouring columns that a row of a window of bytes has.
+    fn words(&self) -> i64 {
+        self.taps[1].reach() / 4 + 1
+    }
+
+    /// The elements of a tap at a place with a step of 2.
+    fn pair(&self, lanes: Lanes, place: i64) -> Pair {
+        let tail = self.tail(lanes);
+        let first = place + i64::from(self.is_odd);
+        let (odd, shift) = (first % 2, if tail.is_some() { first / 2 } else { 0 });
+        Pair { start: place - odd - 2 * shift, odd, shift, tail: tail.filter(|_| shift > 0) }
+    }
+
     /// With steps of 2, the vector of the elements after two vectors that windows reach, if those of a tap are then shifted to be
     /// those of another one: loads that are not aligned take longer. `None` if vectors are not permuted freely.
     fn tail(&self, lanes: Lanes) -> Option<Lanes> {

@@ -1,4 +1,4 @@
-//! Images with zeros around them that are read where they are: what a vector reads outside of them is masked.
+//! Images with zeros, or a number, around them that are read where they are: what a vector reads outside of them is masked.
 use super::{Emitter, MAX_EDGES, Tile};
 use crate::kernel::emit::{Emit, Lanes, Prefetch};
 use crate::lowering::linalg_to_vector::dots::{self, Dots};
@@ -121,21 +121,19 @@ impl<'p, 'c: 'a, 'a> Lines<'p, 'c, 'a> {
         (self.tile.first.is_none() || (0..height).contains(&line)).then_some(line)
     }
 
-    /// For each column of the result, four bytes of a line of its window, the first of which has this number by four.
+    /// For each column of the result, four bytes of a line of its window, the first of which has this number by four; `None` if all
+    /// are zeros outside of the image.
     fn quads(&mut self, e: Emit<'c, 'a>, line: i64, group: i64) -> Option<Value<'c, 'a>> {
-        let (line, columns) = (self.line(line)?, self.emitter.lanes);
-        let bytes = self.vector(e, line, -self.found.images.offsets[1])?;
-        // Four columns read neighbouring words, from which their bytes are then taken.
-        let (step, count) = (self.step(), columns.count());
+        let (columns, Images { outside, offsets: [_, left], .. }) =
+            (self.emitter.lanes, self.found.images);
+        let line = self.line(line);
+        let bytes = match line.and_then(|line| self.vector(e, line, -left)) {
+            Some(bytes) => bytes,
+            None if outside == 0 => return None,
+            None => e.integer(i64::from(outside as i8), 8, self.lanes),
+        };
         let words = dots::cast(e, bytes, 32, self.lanes.count() / 4);
-        let most = self.lanes.count() / 4 - 1;
-        let word = |lane: i64| (lane / 4 * step + group + lane % 4).min(most);
-        let words_of = (0..count).map(word).collect::<Vec<_>>();
-        let words = e.shuffle_to(words, words, &words_of, columns.of(e.int(32)));
-        let bytes = dots::cast(e, words, 8, 4 * count);
-        let byte = |lane: i64| lane / 16 * 16 + lane % 16 / 4 * step + lane % 4;
-        let bytes_of = (0..4 * count).map(byte).collect::<Vec<_>>();
-        Some(dots::cast(e, e.shuffle(bytes, bytes, &bytes_of), 32, count))
+        Some(dots::neighbours(e, (words, self.lanes), (self.step(), group), columns))
     }
 
     /// A vector of neighbouring elements of a line.
@@ -149,10 +147,17 @@ impl<'p, 'c: 'a, 'a> Lines<'p, 'c, 'a> {
         };
         self.inside.insert(column, inside);
         let lanes = self.lanes;
-        let load = |mask| {
+        let load = |mask: Option<Value<'c, 'a>>| {
             let at = e.offset(self.source, line * self.found.images.row + column);
             self.prefetch(e, at, [line, column]);
-            let value = e.load_lanes(self.emitter.source, at, lanes, mask);
+            let outside = self.found.images.outside;
+            let value = match mask.filter(|_| outside != 0) {
+                None => e.load_lanes(self.emitter.source, at, lanes, mask),
+                Some(mask) => {
+                    let outside = e.integer(i64::from(outside as i8), 8, lanes);
+                    e.load_beside(self.emitter.source, at, (mask, outside))
+                }
+            };
             match self.emitter.conv.bytes {
                 _ if self.found.loaded.is_some() => value,
                 None => value,
@@ -257,14 +262,11 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         filter: Value<'c, 'a>,
     ) -> Vec<Value<'c, 'a>> {
         let word = |word: Word| {
-            let bytes = (0..).zip(word.bytes).filter_map(|(number, at)| {
-                let byte = e.load(self.filter, e.offset(filter, at?));
-                let wide = e.op(arith::EXTUI, &[byte], e.int(32));
-                let by = e.integer(8 * number, 32, Lanes::Scalar);
-                Some(if number == 0 { wide } else { e.binary(arith::SHLI, wide, by) })
-            });
-            let joined = bytes.reduce(|x, y| e.binary(arith::ORI, x, y));
-            e.splat(joined.unwrap_or_else(|| e.integer(0, 32, Lanes::Scalar)), self.lanes)
+            let byte = |at: Option<i64>| match at {
+                Some(at) => e.load(self.filter, e.offset(filter, at)),
+                None => e.integer(0, 8, Lanes::Scalar),
+            };
+            e.splat(dots::joined(e, &word.bytes.map(byte), Lanes::Scalar), self.lanes)
         };
         self.words_of(images).into_iter().map(word).collect()
     }

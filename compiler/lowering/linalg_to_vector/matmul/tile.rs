@@ -303,7 +303,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             e.splat(e.load(b.buffer, e.offset(at, each * width + number)), in_lanes)
         };
         if each == 0 {
-            let own = column_tail::sums(e, (few, depth.size), in_lanes, &rows_at, &column_at);
+            let how = (in_lanes, column_tail::Products::floats(e));
+            let own = column_tail::sums(e, (few, depth.size), how, &rows_at, &column_at);
             return Ok(self.with_few(e, tile, starts, &[], &own));
         }
         let dots = self.dots;
@@ -428,7 +429,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     ) -> Vec<Value<'c, 'a>> {
         let rows = tile.rows as usize;
         let each = whole.len() / rows;
-        let few = column_tail::by_row(e, few, tile.rows);
+        let few = column_tail::by_row(e, few, (tile.rows, e.f32()));
         let of_row = |row: usize| {
             let last = e.binary(arith::ADDF, starts[row * (each + 1) + each], few[row]);
             [&whole[row * each..(row + 1) * each], &[last]].concat()
