@@ -2,14 +2,18 @@
 //!
 //! A tile is several rows of the result. Each vector of an input row is loaded once for each column of a filter, and added to all
 //! rows of the tile whose windows it is in. Elements outside of an image are masked.
+mod bytes;
+mod pairs;
+
 use super::{
     Load, SGE, SLE, Tile, Tiles, ULT, Writer, bound, coefficient, epilogue::Vector, mask_of,
 };
 use crate::kernel::emit::{Emit, Lanes, Prefetch};
 use crate::lowering::compute_to_loops::expression::depends_on;
-use crate::lowering::linalg_to_vector::{Dots, body::extremum, dots, split::Units};
+use crate::lowering::linalg_to_vector::{body::extremum, split::Units};
+use bytes::mask_of_bytes;
 use irc_mlir::ops::{arith, math};
-use irc_mlir::{Value, ValueLike, attr};
+use irc_mlir::{Value, ValueLike};
 use irc_tl::{Binary, Combine, Compute, DType, Dim, Number, Scalar};
 use std::{collections::BTreeMap, convert::Infallible};
 
@@ -473,92 +477,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// The bytes of a line that are loaded at once.
-    fn bytes_of_line(&self) -> Lanes {
-        Lanes::Vector(if self.tiles.step == 1 { 32 } else { 64 })
-    }
-
-    /// As [`Self::add_line`], of bytes, of which those of four neighbouring columns of a window are multiplied at a time.
-    fn add_bytes(
-        &self,
-        e: Emit<'c, 'a>,
-        windows: &Windows,
-        tile: &Tile<'_, 'c, 'a>,
-        line: &Line<'_, 'c, 'a>,
-        place: Option<Value<'c, 'a>>,
-        sums: &mut [Value<'c, 'a>],
-    ) {
-        let lanes = self.bytes_of_line();
-        let outside = self.outside(e, lanes);
-        let bytes = match place {
-            None if self.tiles.outside == 0 => return,
-            None => outside,
-            Some(place) => {
-                let mask = line.masks.get(&(0, lanes.count()));
-                self.load(e, place, lanes, mask.map(|mask| (*mask, outside)))
-            }
-        };
-        let words = dots::cast(e, bytes, 32, lanes.count() / 4);
-        let groups = windows.words();
-        for group in 0..groups {
-            let quads = dots::neighbours(e, (words, lanes), (self.tiles.step, group), self.lanes);
-            for row in 0..tile.rows {
-                if let Some(above) = windows.tap(line.line, row) {
-                    let sum = &mut sums[row as usize];
-                    let word = line.factors[(above * groups + group) as usize];
-                    *sum = Dots::Vnni.add(e, [quads, word], *sum, self.lanes);
-                }
-            }
-        }
-    }
-
-    /// The factors of a window of bytes: four neighbouring columns each, in all lanes, row after row.
-    fn words(
-        &self,
-        e: Emit<'c, 'a>,
-        windows: &Windows,
-        tile: &Tile<'_, 'c, 'a>,
-    ) -> Vec<Value<'c, 'a>> {
-        let [rows, columns] = windows.taps;
-        let words =
-            (0..rows.count).flat_map(|row| (0..windows.words()).map(move |word| (row, word)));
-        let word = |(row, word): (i64, i64)| {
-            let bytes = (0..4).map(|byte| {
-                let column = 4 * word + byte;
-                let is_tap = column % columns.distance == 0 && column <= columns.reach();
-                match is_tap {
-                    true => self.factor(e, windows, tile, [row, column / columns.distance]),
-                    false => e.integer(0, 8, Lanes::Scalar),
-                }
-            });
-            e.splat(dots::joined(e, &bytes.collect::<Vec<_>>(), Lanes::Scalar), self.lanes)
-        };
-        words.map(word).collect()
-    }
-
-    /// The elements of a tap with a step of 2: even or odd ones of two vectors. With a [`Windows::tail`], all but the last are
-    /// those of a tap before, in `halves`.
-    fn of_two(
-        &self,
-        e: Emit<'c, 'a>,
-        windows: &Windows,
-        place: i64,
-        load: &mut dyn FnMut(i64, Lanes) -> Value<'c, 'a>,
-        halves: &mut BTreeMap<[i64; 2], Value<'c, 'a>>,
-    ) -> Value<'c, 'a> {
-        let width = self.lanes.count();
-        let Pair { start, odd, shift, tail } = windows.pair(self.lanes, place);
-        let half = *halves.entry([start, odd]).or_insert_with(|| {
-            let [low, high] = [0, width].map(|half| load(start + half, self.lanes));
-            e.shuffle(low, high, &of_order(self.lanes, odd))
-        });
-        let Some(tail) = tail else { return half };
-        let after = load(start + 2 * width, tail);
-        let wide: Vec<i64> = (0..width).map(|lane| lane.min(tail.count() - 1)).collect();
-        let after = e.shuffle_to(after, after, &wide, half.r#type());
-        e.shuffle(half, after, &shifted(self.lanes, shift, odd))
-    }
-
     /// What does not change sums, in the type of the sums.
     fn neutral(&self, e: Emit<'c, 'a>, lanes: Lanes) -> Value<'c, 'a> {
         if self.tiles.are_bytes() {
@@ -667,19 +585,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let place = self.body(e, &loops).place(e, *operand, at);
         e.load(self.operands[*operand].1, place)
     }
-
-    /// Sums of [`Self::window_sums`] with their lanes in order.
-    fn in_order(&self, e: Emit<'c, 'a>, sums: Vec<Value<'c, 'a>>) -> Vec<Value<'c, 'a>> {
-        let order = order_of_evens(self.lanes);
-        let count = order.len() as i64;
-        let places = (0..count).map(|lane| order.iter().position(|other| *other == lane));
-        let places: Vec<i64> = places.map(|place| place.unwrap_or(0) as i64).collect();
-        let is_ordered = self.tiles.step == 1 || self.tiles.are_bytes() || order.is_sorted();
-        match is_ordered {
-            true => sums,
-            false => sums.into_iter().map(|sum| e.shuffle(sum, sum, &places)).collect(),
-        }
-    }
 }
 
 /// A range of rows, and the rows of a tile of it.
@@ -691,24 +596,6 @@ struct Line<'l, 'c, 'a> {
     line: i64,
     factors: &'l [Value<'c, 'a>],
     masks: &'l BTreeMap<(i64, i64), Value<'c, 'a>>,
-}
-
-/// The elements of a tap with a step of 2: even or odd ones of two vectors from a place on, or those so many after them, the last
-/// of which are those of a third vector.
-struct Pair {
-    start: i64,
-    odd: i64,
-    shift: i64,
-    tail: Option<Lanes>,
-}
-
-impl Pair {
-    /// The vectors that are loaded: their places and numbers of lanes.
-    fn loads(&self, lanes: Lanes) -> Vec<(i64, Lanes)> {
-        let width = lanes.count();
-        let tail = self.tail.map(|tail| (self.start + 2 * width, tail));
-        [(self.start, lanes), (self.start + width, lanes)].into_iter().chain(tail).collect()
-    }
 }
 
 /// Where the operand of a tile begins and ends: the rows, if it may end before them, and columns of the first element that it
@@ -728,32 +615,6 @@ impl<'c: 'a, 'a> Edges<'c, 'a> {
     }
 }
 
-/// The mask of lanes of bytes whose number plus the first value is below the second one, as unsigned numbers.
-fn mask_of_bytes<'c: 'a, 'a>(
-    e: Emit<'c, 'a>,
-    lanes: Lanes,
-    [first, size]: [Value<'c, 'a>; 2],
-) -> Value<'c, 'a> {
-    let number = |value| e.integer(value, 32, Lanes::Scalar);
-    let within = |value| {
-        let least = e.binary(arith::MAXSI, value, number(0));
-        e.binary(arith::MINSI, least, number(lanes.count()))
-    };
-    let start = within(e.binary(arith::SUBI, number(0), first));
-    let end = within(e.binary(arith::SUBI, size, first));
-    let count = e.binary(arith::MAXSI, e.binary(arith::SUBI, end, start), number(0));
-    let in_lanes = |value| e.splat(e.op(arith::TRUNCI, &[value], e.int(8)), lanes);
-    let numbers: Vec<String> = (0..lanes.count()).map(|lane| lane.to_string()).collect();
-    let ty = lanes.of(e.int(8));
-    let numbers = format!("dense<[{}]> : {ty}", numbers.join(", "));
-    let numbers = attr::parse(e.context, &numbers);
-    let numbers = e.value(e.spec(arith::CONSTANT).attr("value", numbers).results(&[ty]));
-    let after = e.binary(arith::SUBI, numbers, in_lanes(start));
-    let spec = e.spec(arith::CMPI).operands(&[after, in_lanes(count)]);
-    let spec = spec.attr("predicate", attr::i64(e.context, ULT));
-    e.value(spec.results(&[lanes.of(e.int(1))]))
-}
-
 /// Whether so many elements from a first one on are among so many.
 fn is_inside<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
@@ -768,64 +629,10 @@ fn is_inside<'c: 'a, 'a>(
 /// The smallest vector that is loaded with a mask by one instruction.
 const MIN_MASKED: i64 = 8;
 
-/// Lanes that processors move together.
-const GROUP: i64 = 4;
-
 /// The maximum number of `f32` of a vector.
 pub(super) const MAX_FLOATS: i64 = 16;
 
-/// The numbers of the even elements of two vectors in each lane of [`of_order`].
-fn order_of_evens(lanes: Lanes) -> Vec<i64> {
-    let lanes = lanes.count();
-    // Bytes are permuted one by one.
-    let group = if lanes > MAX_FLOATS { lanes } else { GROUP.min(lanes) };
-    let of = |lane: i64| {
-        let (number, place) = (lane / group, lane % group);
-        let vector = place / (group / 2);
-        vector * (lanes / 2) + number * (group / 2) + place % (group / 2)
-    };
-    (0..lanes).map(of).collect()
-}
-
-/// The numbers of the even elements of two vectors, or the odd ones, in an order that takes one instruction.
-fn of_order(lanes: Lanes, odd: i64) -> Vec<i64> {
-    order_of_evens(lanes).into_iter().map(|number| 2 * number + odd).collect()
-}
-
-/// The numbers of the elements of [`of_order`] so many after those of each lane: of the same vector, or of one of the elements
-/// after the last.
-fn shifted(lanes: Lanes, shift: i64, odd: i64) -> Vec<i64> {
-    let order = order_of_evens(lanes);
-    let count = lanes.count();
-    let of = |number: &i64| match number + shift - count {
-        after if after >= 0 => count + 2 * after + odd,
-        _ => order.iter().position(|other| *other == number + shift).unwrap_or(0) as i64,
-    };
-    order.iter().map(of).collect()
-}
-
 impl Windows {
-    /// The words of four neighbouring columns that a row of a window of bytes has.
-    fn words(&self) -> i64 {
-        self.taps[1].reach() / 4 + 1
-    }
-
-    /// The elements of a tap at a place with a step of 2.
-    fn pair(&self, lanes: Lanes, place: i64) -> Pair {
-        let tail = self.tail(lanes);
-        let first = place + i64::from(self.is_odd);
-        let (odd, shift) = (first % 2, if tail.is_some() { first / 2 } else { 0 });
-        Pair { start: place - odd - 2 * shift, odd, shift, tail: tail.filter(|_| shift > 0) }
-    }
-
-    /// With steps of 2, the vector of the elements after two vectors that windows reach, if those of a tap are then shifted to be
-    /// those of another one: loads that are not aligned take longer. `None` if vectors are not permuted freely.
-    fn tail(&self, lanes: Lanes) -> Option<Lanes> {
-        let reach = self.taps[1].reach() + 1;
-        let tail = [4, 8].into_iter().find(|tail| reach <= *tail);
-        tail.filter(|_| lanes.count() == MAX_FLOATS).map(Lanes::Vector)
-    }
-
     /// The row of a window that is on a line of the operand, for a row of the result.
     fn tap(&self, line: i64, row: i64) -> Option<i64> {
         let Taps { count, distance, .. } = self.taps[0];
