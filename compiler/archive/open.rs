@@ -41,7 +41,7 @@ pub fn plan_open(
     if !unbounded.is_empty() {
         let names = unbounded.iter().cloned().collect::<Vec<_>>().join(", ");
         return Err(ArchiveError {
-            message: format!("an archive states the largest sizes, but {names} has no bound"),
+            message: format!("an archive states the largest sizes: {names} must have a bound"),
             help: Some(format!("bound it, as with {}", bound_flags(&unbounded))),
         });
     }

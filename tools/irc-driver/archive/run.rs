@@ -216,6 +216,11 @@ impl Loaded {
 pub struct Ready(Context);
 
 impl Ready {
+    /// The number of bytes of an output of the last run.
+    pub fn output_bytes(&self, output: usize) -> usize {
+        self.0.output(output).map_or(0, <[u8]>::len)
+    }
+
     /// Runs the model.
     pub fn run(&mut self) -> Result<(), Error> {
         self.0.run().map_err(model_error)

@@ -298,7 +298,10 @@ fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Resul
     let _step = console.step("measuring");
     let (latency, profile) = repeated(arguments, || context.run())?;
     let inputs = given.iter().map(|(name, tensor)| format!("{name} {}", tensor.ty()));
-    let traffic = traffic(loaded.interface());
+    let read: usize = given.values().map(|tensor| tensor.bytes().len()).sum();
+    let outputs = 0..loaded.interface().outputs.len();
+    let written: usize = outputs.map(|output| context.output_bytes(output)).sum();
+    let traffic = (read + written) as u64;
     let (inputs, processor) = (inputs.collect(), code_for(loaded.interface()));
     Ok(Measured { latency, device: None, flops: None, traffic, inputs, profile, processor })
 }

@@ -1,4 +1,4 @@
-//! The peak rates of one core: fused multiply-adds in registers, and a copy through memory.
+//! The peak rates of one core: multiply-adds in registers, fused if the processor has them, and a copy through memory.
 //!
 //! Arithmetic is measured with code of our own backend for the same processor, so that a narrower
 //! `--target-cpu` has a lower roof. The copy is several times as large as the last-level cache, so that it
@@ -83,7 +83,7 @@ fn last_level_cache() -> usize {
 fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Error> {
     let context = irc_dialects::new_context();
     let failed = |message: String| Error::Internal(format!("measuring the roofline: {message}"));
-    let module = irc_mlir::parse_module(&context, &kernel(lanes))
+    let module = irc_mlir::parse_module(&context, &kernel(lanes, target.has(&["fma"])))
         .ok_or_else(|| failed("its kernel does not parse".into()))?;
     let object = compile(&module, target, Output::Object).map_err(|e| failed(e.to_string()))?;
     let linked = link_library([("roofline".to_owned(), object.as_slice())]);
@@ -91,7 +91,7 @@ fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Error> {
 }
 
 /// The multiply-adds in the `llvm` dialect; the sums are outputs, so that they are not optimised away.
-fn kernel(lanes: usize) -> String {
+fn kernel(lanes: usize, are_fused: bool) -> String {
     let shape = vec![i64::try_from(CHAINS * lanes).unwrap_or(0)];
     let output = Port { name: "sums".into(), dtype: "f32".into(), shape, ..Port::default() };
     let interface = Interface { outputs: vec![output], ..Interface::default() };
@@ -125,11 +125,19 @@ fn kernel(lanes: usize) -> String {
         list(&|chain| format!("%sum{chain}: {vector}"))
     );
     for chain in 0..CHAINS {
-        let _ = writeln!(
-            text,
-            "%next{chain} = llvm.intr.fma(%sum{chain}, %factor, %addend) : \
-             ({vector}, {vector}, {vector}) -> {vector}"
-        );
+        // Without an instruction, a fused operation is a call.
+        let _ = match are_fused {
+            true => writeln!(
+                text,
+                "%next{chain} = llvm.intr.fma(%sum{chain}, %factor, %addend) : \
+                 ({vector}, {vector}, {vector}) -> {vector}"
+            ),
+            false => writeln!(
+                text,
+                "%product{chain} = llvm.fmul %sum{chain}, %factor : {vector}\n\
+                 %next{chain} = llvm.fadd %product{chain}, %addend : {vector}"
+            ),
+        };
     }
     let _ = writeln!(
         text,

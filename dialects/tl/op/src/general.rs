@@ -19,16 +19,29 @@ impl Compute {
         Self::map(dims, body)
     }
 
-    /// Number of operations for these sizes, one per applied function; 0 if sizes are unknown.
+    /// Number of operations for these sizes, one per applied function of elements, not of indices and conditions; 0 if sizes are
+    /// unknown.
     pub fn flops(&self) -> u64 {
-        let mut functions = u64::from(self.reduction.is_some());
-        self.body.walk(&mut |scalar| {
-            let counts = matches!(scalar, Scalar::Unary(..) | Scalar::Binary(..));
-            functions += u64::from(counts);
-        });
+        let functions = u64::from(self.reduction.is_some()) + functions(&self.body);
         let over = self.reduction.iter().flat_map(|reduction| &reduction.dims);
         let count = Dim::product(self.dims.iter().chain(over)).known().unwrap_or(0);
         functions.saturating_mul(count.unsigned_abs())
+    }
+}
+
+/// The functions that an expression applies, without those of the indices of loads and of conditions.
+fn functions(scalar: &Scalar) -> u64 {
+    match scalar {
+        Scalar::Unary(_, x) => 1 + functions(x),
+        Scalar::Binary(_, x, y) => 1 + functions(x) + functions(y),
+        Scalar::Cast(_, _, x) => functions(x),
+        Scalar::Select(parts) => functions(&parts[1]) + functions(&parts[2]),
+        Scalar::Compare(_, x, y) => functions(x) + functions(y),
+        Scalar::Load(..)
+        | Scalar::Float(..)
+        | Scalar::Int(..)
+        | Scalar::Loop(_)
+        | Scalar::Size(_) => 0,
     }
 }
 

@@ -53,7 +53,7 @@ impl Op {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Builder, DType, Dim, Type, Unary};
+    use crate::{Builder, Conv, DType, Dim, Op, Type, Unary};
 
     #[test]
     fn products_and_functions_are_counted() {
@@ -66,5 +66,21 @@ mod tests {
         let graph = b.finish();
         assert_eq!(graph.flops(&|_| Some(4)), Some(2 * 4 * 3 * 5 + 4 * 5));
         assert_eq!(graph.flops(&|_| None), None);
+    }
+
+    #[test]
+    fn indices_and_conditions_are_not_counted() {
+        let mut b = Builder::new();
+        let [height, width] = ["H", "W"].map(Dim::symbol);
+        let x = b.input("x", Type::new(DType::F32, [1.into(), 8.into(), height, width]));
+        let w = b.input("w", Type::new(DType::F32, [4, 8, 3, 3].map(Dim::Known)));
+        let (strides, pads) = (vec![1, 1], vec![[1, 1]; 2]);
+        let conv =
+            Conv { strides: strides.clone(), dilations: strides, pads, groups: 1, outside: 0 };
+        let types = [b.ty(x).clone(), b.ty(w).clone()];
+        let loops = Op::Conv(conv).as_compute(&types).expect("loops");
+        let y = b.op(Op::compute(loops), &[x, w]).expect("a convolution");
+        b.output("y", y);
+        assert_eq!(b.finish().flops(&|_| Some(10)), Some(2 * 100 * 4 * 8 * 9));
     }
 }
