@@ -219,26 +219,20 @@ fn checked_model(package: &Package, name: Option<&str>) -> Result<usize, ModelEr
 
 fn plan_of(package: &Package, number: usize) -> Result<Plan, ModelError> {
     let name = || package.archive.name().to_owned();
-    let plan = plan::of(package, number);
-    let mut plan = plan.map_err(|reason| ModelError::Unsupported { name: name(), reason })?;
-    plan.interface.requires = required(package, number);
-    Ok(plan)
-}
-
-/// The features of processors that the code uses, if they are stated; otherwise those that it may use.
-fn required(package: &Package, number: usize) -> Vec<String> {
-    let extension = package.metadata.extension.as_ref();
-    let shared = extension.and_then(|extension| extension.library.as_ref());
-    let targets = package.metadata.modules[number].targets.iter();
-    match shared {
-        Some(library) => library.requires.clone(),
-        None => targets.flat_map(|target| processor::required_by(&target.text)).collect(),
-    }
+    plan::of(package, number).map_err(|reason| ModelError::Unsupported { name: name(), reason })
 }
 
 /// Rejects code that this processor cannot run, before any of it is loaded.
 fn check_processor(package: &Package, number: usize) -> Result<(), ModelError> {
-    let missing = processor::missing_features(&required(package, number));
+    let extension = package.metadata.extension.as_ref();
+    let shared = extension.and_then(|extension| extension.library.as_ref());
+    let targets = package.metadata.modules[number].targets.iter();
+    // The features that the code uses, if they are stated; otherwise those that it may use.
+    let required = match shared {
+        Some(library) => library.requires.clone(),
+        None => targets.flat_map(|target| processor::required_by(&target.text)).collect(),
+    };
+    let missing = processor::missing_features(&required);
     if missing.is_empty() {
         return Ok(());
     }

@@ -142,6 +142,8 @@ fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Error> 
 /// An archive with its code loaded.
 pub struct Loaded {
     model: Arc<Model>,
+    /// The features of processors that its code requires.
+    requires: Vec<String>,
     pool: Arc<dyn Pool>,
     // No other library may have its path while the model is loaded.
     _linked: Option<Linked>,
@@ -160,7 +162,10 @@ impl Loaded {
         let library = linked.as_ref().map(Linked::path);
         let options = OpenOptions { library: library.as_deref(), ..OpenOptions::default() };
         let model = Arc::new(Model::from_package(package, options).map_err(model_error)?);
-        Ok(Self { model, pool: Arc::new(Inline), _linked: linked })
+        let ours = package.metadata.extension.as_ref();
+        let stated = ours.and_then(|ours| Some(ours.library.as_ref()?.requires.clone()));
+        let requires = stated.unwrap_or_else(|| model.interface().requires.clone());
+        Ok(Self { model, pool: Arc::new(Inline), requires, _linked: linked })
     }
 
     /// Reads and checks an archive, and loads its code, from a file that remains.
@@ -180,6 +185,11 @@ impl Loaded {
     /// The model's inputs and outputs.
     pub fn interface(&self) -> &Interface {
         self.model.interface()
+    }
+
+    /// The features of processors that its code requires.
+    pub fn requires(&self) -> &[String] {
+        &self.requires
     }
 
     /// The model with its inputs, ready to run.

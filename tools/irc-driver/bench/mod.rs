@@ -279,9 +279,8 @@ struct Measured {
 }
 
 /// The level of processors of code that does not use all vectors of this one.
-fn code_for(interface: &Interface) -> Option<Target> {
-    let requires =
-        |prefix: &str| interface.requires.iter().any(|feature| feature.starts_with(prefix));
+fn code_for(required: &[String]) -> Option<Target> {
+    let requires = |prefix: &str| required.iter().any(|feature| feature.starts_with(prefix));
     match () {
         () if requires("avx512") => None,
         () if requires("avx") => Some(Target::from_name("x86-64-v3")),
@@ -302,7 +301,7 @@ fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Resul
     let outputs = 0..loaded.interface().outputs.len();
     let written: usize = outputs.map(|output| context.output_bytes(output)).sum();
     let traffic = (read + written) as u64;
-    let (inputs, processor) = (inputs.collect(), code_for(loaded.interface()));
+    let (inputs, processor) = (inputs.collect(), code_for(loaded.requires()));
     Ok(Measured { latency, device: None, flops: None, traffic, inputs, profile, processor })
 }
 
@@ -382,7 +381,8 @@ fn measure(
     // Runs that warmed up come first.
     let device = times.split_off(times.len().saturating_sub(latency.runs()));
     let device = (!device.is_empty()).then(|| Latency::of(device));
-    let (inputs, processor) = (prepared.described(), code_for(prepared.runner.interface()));
+    let (inputs, processor) =
+        (prepared.described(), code_for(&prepared.runner.interface().requires));
     let Prepared { flops, traffic, work, .. } = prepared;
     let profile = profile.map(|profile| profile.with_work(&work));
     Ok(Measured { latency, device, flops, traffic, inputs, profile, processor })
