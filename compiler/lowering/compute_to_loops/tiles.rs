@@ -79,11 +79,7 @@ fn emit_merged<'c: 'a, 'a>(
         let operands: Vec<_> = types.iter().map(|ty| &**ty).zip(buffers).collect();
         return emit_merged(e, &merged, &operands, (result, finish), sizes, how);
     }
-    // Other processors load no masked bytes and halves.
-    let tiles = Tiles::of(nest, &types).filter(|tiles| match tiles.are_bytes() {
-        true => has_bytes(how.lanes, how.dots),
-        false => tiles.dtype == DType::F32 || how.lanes >= windows::MAX_FLOATS,
-    });
+    let tiles = Tiles::of(nest, &types).filter(|tiles| tiles.suit(how.lanes, how.dots));
     if let Some(tiles) = &tiles {
         tiles.emit(e, nest, operands, (result, finish), sizes, how);
     }
@@ -100,10 +96,7 @@ pub(super) struct Packed {
 
 /// The operand that a nest can read packed.
 pub(super) fn packing(nest: &Nest, types: &[&Type], (lanes, dots): (i64, Dots)) -> Option<Packed> {
-    let tiles = Tiles::of(nest, types)?;
-    if tiles.are_bytes() && !has_bytes(lanes, dots) {
-        return None;
-    }
+    let tiles = Tiles::of(nest, types).filter(|tiles| tiles.suit(lanes, dots))?;
     let panels = Panels::of(&tiles, &nest.compute, types, lanes)?;
     let operand = tiles.broadcast.as_ref()?.operand;
     let is_vector = Epilogue::of(nest, types).is_none_or(|epilogue| epilogue.is_vector);
@@ -123,17 +116,19 @@ pub(super) fn add_bytes(nest: &Nest, types: &[&Type]) -> bool {
     Tiles::of(nest, types).is_some_and(|tiles| tiles.are_bytes())
 }
 
-/// Whether a target adds products of bytes four at a time, in vectors of so many elements.
-fn has_bytes(lanes: i64, dots: Dots) -> bool {
-    lanes >= windows::MAX_FLOATS && dots == Dots::Vnni
-}
-
 /// Whether a nest is computed in tiles.
 pub(super) fn apply(nest: &Nest, types: &[&Type]) -> bool {
     Tiles::of(nest, types).is_some()
 }
 
 impl Tiles {
+    /// Whether a target with vectors of so many elements and these instructions computes them: others load no masked bytes and
+    /// halves, or do not add products of bytes.
+    fn suit(&self, lanes: i64, dots: Dots) -> bool {
+        let has_masks = self.dtype == DType::F32 || lanes >= windows::MAX_FLOATS;
+        has_masks && (dots == Dots::Vnni || !self.are_bytes())
+    }
+
     /// Memory for the columns of a tile, if they are packed: so that many rows read them from adjacent lines.
     fn packed<'c: 'a, 'a>(
         &self,
