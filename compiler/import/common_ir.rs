@@ -200,10 +200,13 @@ fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
     let is_cached = |name: &str| options.cache.is_some() && sizes.contains(name);
     let is_size = |name: &str, shape: &[i64]| shape.len() == 1 && sizes.contains(name);
     let shapes = options.shapes.iter().filter(|(name, shape)| !is_size(name, shape));
+    let shapes = shapes
+        .map(|(name, shape)| (name, if shape.len() == 1 { "input or open size" } else { "input" }));
     let values = options.inputs.tensors.keys().filter(|name| !is_cached(name));
-    let unknown = shapes.map(|(name, _)| name).chain(values).filter(|name| !is_input(name));
-    let unknown = unknown.map(|name| {
-        let message = format!("no input is named '{name}'; the inputs are {}", inputs.join(", "));
+    let values = values.map(|name| (name, "input"));
+    let unknown = shapes.chain(values).filter(|(name, _)| !is_input(name));
+    let unknown = unknown.map(|(name, what)| {
+        let message = format!("no {what} is named '{name}'; the inputs are {}", inputs.join(", "));
         let names: Vec<&str> = sizes.iter().map(String::as_str).collect();
         Diagnostic::error("import-input", message).help(match &names[..] {
             [] => "all sizes of the inputs are fixed".to_owned(),
@@ -221,6 +224,7 @@ fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {
         NodeDiagnosticKind::UnknownOperator => "onnx-operator",
         NodeDiagnosticKind::Unsupported => "onnx-unsupported",
         NodeDiagnosticKind::Invalid => "onnx-node",
+        NodeDiagnosticKind::GivenShape => "import-input",
         NodeDiagnosticKind::StatedShape => "onnx-shape",
         NodeDiagnosticKind::Rejected => "onnx-runtime",
         NodeDiagnosticKind::NeedsValue(_) => "onnx-needs-value",

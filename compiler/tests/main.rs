@@ -11,6 +11,7 @@ mod cache;
 mod codegen_crash;
 mod corpus;
 mod direct_conv;
+mod divided_rows;
 mod docs;
 mod end_to_end;
 mod fusion_laws;

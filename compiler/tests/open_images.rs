@@ -76,6 +76,9 @@ fn requantisation_follows_convolutions_of_bytes() {
         ([9, 16, 3, 3], 2, 3),
         ([16, 1, 3, 3], 1, 0),
         ([16, 1, 5, 5], 2, 200),
+        ([24, 8, 3, 3], 1, 77),
+        ([8, 4, 1, 1], 2, 0),
+        ([10, 8, 3, 1], 3, 5),
     ] {
         let mut b = Builder::new();
         let open = Type { dtype: DType::U8, ..image(16) };
@@ -96,6 +99,29 @@ fn requantisation_follows_convolutions_of_bytes() {
         let y = b.cast(y, DType::U8).unwrap();
         b.output("y", y);
         serves(&b.finish(), &|n| vec![("x", bytes(DType::U8, &[1, 16, n, n]))], &SIZES);
+    }
+}
+
+/// Several groups of channels: of as many filters as fill tiles, of fewer, and of a number without a divisor.
+#[test]
+fn maps_follow_convolutions_of_groups() {
+    for (filters, size, stride) in [
+        ([20, 5], 3, 1),
+        ([4, 5], 1, 1),
+        ([32, 5], 3, 2),
+        ([10, 2], 3, 1),
+        ([15, 2], 1, 2),
+        ([22, 5], 5, 1),
+    ] {
+        let mut b = Builder::new();
+        let x = b.input("x", image(CHANNELS));
+        let y = conv(&mut b, x, [filters[0], filters[1], size, size], stride);
+        let y = bias(&mut b, y, filters[0]);
+        let own = b.tensor(&f32s([1, filters[0], 1, 1], 5));
+        let y = b.binary(Binary::Mul, y, own).unwrap();
+        let y = b.unary(Unary::Relu, y).unwrap();
+        b.output("y", y);
+        check(&b.finish());
     }
 }
 

@@ -124,6 +124,15 @@ fn shape(flag: &str) -> Result<Shape, Error> {
     let form = "INPUT=SHAPE, as in data=1x3x224x224, SIZE=N, as in batch=8, or SIZE=MIN..MAX, as in batch=1..64";
     let (name, shape) = flag.rsplit_once('=').ok_or_else(|| wrong(form))?;
     let extent = |text: &str| text.parse().ok().filter(|extent: &i64| *extent >= 0);
+    // Numbers of digits and a sign are meant as sizes.
+    let is_number = |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let mut numbers = shape.split("..").flat_map(|part| part.split('x'));
+    if let Some(number) = numbers.find(|number| is_number(number) && extent(number).is_none()) {
+        return Err(wrong(&format!("sizes from 0 to {}, not {number}", i64::MAX)));
+    }
     if name.ends_with("..") {
         return Err(wrong(form));
     }

@@ -1,5 +1,4 @@
-//! Conditions of a reduction that hold in a range of a loop: the loop runs over the range, without the condition, so that it
-//! is vectorised.
+//! Conditions that hold in a range of a loop: the loop runs over the range, without the condition, so that it is vectorised.
 use super::expression::depends_on;
 use irc_tl::{Binary, Combine, Comparison, Compute, DType, Dim, Scalar};
 
@@ -108,6 +107,11 @@ impl Guarded {
         if *otherwise != combine.neutral(dtype).scalar(dtype) {
             return None;
         }
+        Self::within(condition, value, loop_)
+    }
+
+    /// A value that counts where a condition holds, if it holds in a range of a loop.
+    pub(super) fn within(condition: &Scalar, value: &Scalar, loop_: usize) -> Option<Self> {
         let mut guarded = Self { value: value.clone(), fixed: vec![], ranges: vec![] };
         guarded.add(condition, loop_)?;
         (!guarded.ranges.is_empty()).then_some(guarded)

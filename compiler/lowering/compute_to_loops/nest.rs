@@ -1,4 +1,6 @@
 //! Loops around an expression.
+mod rows;
+
 use super::{
     element,
     expression::{
@@ -198,6 +200,7 @@ fn emit_whole<'c: 'a, 'a>(
     } else if runs_in_columns(&nest.compute) {
         writer.columns = Some(Columns::new(e, writer.elements(e).1));
     }
+    writer.has_divided_rows = nest.epilogue.is_none() && rows::are_divided(&nest.compute);
     let dims = writer.divided();
     let units = part.filter(|_| !dims.is_empty()).map(|[part, parts]| {
         let count = sizes.value(e, &Dim::product(dims));
@@ -256,6 +259,8 @@ pub(super) struct Writer<'n, 'c, 'a> {
     columns: Option<Columns<'c, 'a>>,
     /// The vectors in which the contiguous elements of a row are reduced.
     row: Option<Lanes>,
+    /// Whether a row of a map has several loops.
+    has_divided_rows: bool,
 }
 
 impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
@@ -265,7 +270,16 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
         result: Buffer<'c, 'a>,
         sizes: &'n Sizes<'c, 'a>,
     ) -> Self {
-        Self { nest, operands, result, strides: None, sizes, columns: None, row: None }
+        Self {
+            nest,
+            operands,
+            result,
+            strides: None,
+            sizes,
+            columns: None,
+            row: None,
+            has_divided_rows: false,
+        }
     }
 
     /// The remaining loops over the result, then one element.
@@ -284,6 +298,10 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
         let Some(dim) = self.nest.compute.dims.get(at.len()) else {
             return self.element(e, at, known);
         };
+        if self.has_divided_rows && at.len() + 1 == self.nest.compute.dims.len() {
+            let columns = [e.index(0), self.sizes.value(e, dim)];
+            return self.divided_row(e, at, &self.nest.compute.body, columns);
+        }
         let quotients = self.quotients(e, at, at.len());
         let inner = match units {
             None => Extent::Known(1),
@@ -307,7 +325,8 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
     /// The loops over the result whose iterations are divided into parts.
     fn divided(&self) -> &[Dim] {
         let dims = &self.nest.compute.dims;
-        &dims[..dims.len() - usize::from(self.columns.is_some())]
+        let has_rows = self.columns.is_some() || self.has_divided_rows;
+        &dims[..dims.len() - usize::from(has_rows)]
     }
 
     /// A loop over `0..dim`; `body` gets the index and the carried values.

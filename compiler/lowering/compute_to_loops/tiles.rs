@@ -5,6 +5,7 @@
 //! image, are masked.
 mod epilogue;
 mod form;
+mod groups;
 mod panels;
 mod windows;
 mod winograd;
@@ -26,7 +27,7 @@ use irc_mlir::{Value, ValueLike, attr};
 use irc_packing::Packing;
 use irc_tl::{Compute, DType, Dim, Type};
 use panels::Panels;
-use std::convert::Infallible;
+use std::{borrow::Cow, convert::Infallible};
 use windows::Windows;
 use winograd::Winograd;
 
@@ -60,8 +61,23 @@ pub(super) fn emit<'c: 'a, 'a>(
     sizes: &Sizes<'c, 'a>,
     how: How<'c, 'a>,
 ) -> bool {
+    let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
+    if let Some((divided, types)) = groups::divided(nest, &types) {
+        let operands = retyped(&types, operands);
+        let finish = Finish::of(&divided, &operands);
+        return emit_merged(e, &divided, &operands, (result, finish.as_ref()), sizes, how);
+    }
     let finish = Finish::of(nest, operands);
     emit_merged(e, nest, operands, (result, finish.as_ref()), sizes, how)
+}
+
+/// Operands with other types of the same memory.
+fn retyped<'t, 'c, 'a>(
+    types: &'t [Cow<'t, Type>],
+    operands: &[(&Type, Buffer<'c, 'a>)],
+) -> Vec<(&'t Type, Buffer<'c, 'a>)> {
+    let buffers = operands.iter().map(|(_, buffer)| *buffer);
+    types.iter().map(|ty| &**ty).zip(buffers).collect()
 }
 
 /// As [`emit`], with as few loops over columns as possible.
@@ -75,8 +91,7 @@ fn emit_merged<'c: 'a, 'a>(
 ) -> bool {
     let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
     if let Some((merged, types)) = Tiles::merged(nest, &types) {
-        let buffers = operands.iter().map(|(_, buffer)| *buffer);
-        let operands: Vec<_> = types.iter().map(|ty| &**ty).zip(buffers).collect();
+        let operands = retyped(&types, operands);
         return emit_merged(e, &merged, &operands, (result, finish), sizes, how);
     }
     let tiles = Tiles::of(nest, &types).filter(|tiles| tiles.suit(how.lanes, how.dots));
@@ -95,7 +110,20 @@ pub(super) struct Packed {
 }
 
 /// The operand that a nest can read packed.
-pub(super) fn packing(nest: &Nest, types: &[&Type], (lanes, dots): (i64, Dots)) -> Option<Packed> {
+pub(super) fn packing(nest: &Nest, types: &[&Type], how: (i64, Dots)) -> Option<Packed> {
+    of_divided(nest, types, |nest, types| packing_of(nest, types, how))
+}
+
+/// A function of a nest, with its loop over filters divided if they are in groups.
+fn of_divided<R>(nest: &Nest, types: &[&Type], of: impl FnOnce(&Nest, &[&Type]) -> R) -> R {
+    match groups::divided(nest, types) {
+        Some((nest, types)) => of(&nest, &types.iter().map(|ty| &**ty).collect::<Vec<_>>()),
+        None => of(nest, types),
+    }
+}
+
+/// As [`packing`], of a nest without groups of filters in one loop.
+fn packing_of(nest: &Nest, types: &[&Type], (lanes, dots): (i64, Dots)) -> Option<Packed> {
     let tiles = Tiles::of(nest, types).filter(|tiles| tiles.suit(lanes, dots))?;
     let panels = Panels::of(&tiles, &nest.compute, types, lanes)?;
     let operand = tiles.broadcast.as_ref()?.operand;
@@ -113,12 +141,12 @@ pub(super) fn packing(nest: &Nest, types: &[&Type], (lanes, dots): (i64, Dots)) 
 
 /// Whether a nest adds products of bytes in tiles.
 pub(super) fn add_bytes(nest: &Nest, types: &[&Type]) -> bool {
-    Tiles::of(nest, types).is_some_and(|tiles| tiles.are_bytes())
+    of_divided(nest, types, Tiles::of).is_some_and(|tiles| tiles.are_bytes())
 }
 
 /// Whether a nest is computed in tiles.
 pub(super) fn apply(nest: &Nest, types: &[&Type]) -> bool {
-    Tiles::of(nest, types).is_some()
+    of_divided(nest, types, Tiles::of).is_some()
 }
 
 impl Tiles {

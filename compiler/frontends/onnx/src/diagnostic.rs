@@ -35,6 +35,8 @@ pub enum NodeDiagnosticKind {
     /// The structure of the program depends on the sizes of these inputs of the model, which have no
     /// shape in [`crate::ImportOptions::shapes`].
     NeedsShape(Vec<String>),
+    /// An input is declared with another shape than that of [`crate::ImportOptions::shapes`].
+    GivenShape,
     /// The computed shape of an output differs from the one that the model states. Exporters often leave
     /// shapes of an earlier state of the graph behind.
     StatedShape,

@@ -239,7 +239,7 @@ impl Tiles {
 
 /// The expression without loops of one iteration in `over`, quotients of a loop by its own extent, which are 0, and what changes
 /// no index.
-fn plain(body: &Scalar, dims: &[Dim], over: &[Dim]) -> Scalar {
+pub(super) fn plain(body: &Scalar, dims: &[Dim], over: &[Dim]) -> Scalar {
     let is_single = |loop_: usize| {
         let over = loop_.checked_sub(dims.len()).and_then(|number| over.get(number));
         over.is_some_and(|extent| extent.is(1))

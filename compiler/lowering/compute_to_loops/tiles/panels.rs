@@ -43,6 +43,12 @@ const DEEPEST: i64 = 512;
 /// As [`DEEPEST`], of elements of bytes, which are not divided into blocks.
 const DEEPEST_BYTES: i64 = 1 << 12;
 
+/// The minimum number of filters for which a panel is copied.
+const MIN_FILTERS: i64 = 8;
+
+/// As [`MIN_FILTERS`], of each of several groups.
+const MIN_FILTERS_OF_GROUP: i64 = 2;
+
 /// The bytes that are multiplied at a time.
 const QUAD: i64 = 4;
 
@@ -56,6 +62,9 @@ pub(super) fn vectors(lanes: i64) -> i64 {
 pub(super) struct Panels {
     /// The loop over filters; those after it are over positions.
     pub(super) row: usize,
+    /// The groups of filters, which the loop before that over filters counts if there are several.
+    groups: i64,
+    /// The filters of a group.
     pub(super) filters: i64,
     pub(super) channels: i64,
     /// The bytes of an element, if products of bytes are added.
@@ -158,16 +167,22 @@ impl Panels {
         let over = &compute.reduction.as_ref()?.dims;
         let broadcast = tiles.broadcast.as_ref()?;
         let dims = &types[broadcast.operand].dims;
-        let (first, rest) = broadcast.at.split_first()?;
+        let outer = broadcast.at.iter().position(|index| *index == Scalar::Loop(row))?;
+        let rest = &broadcast.at[outer + 1..];
         let reduced = compute.dims.len();
+        let first = row.checked_sub(outer).filter(|_| outer <= 1)?;
+        let groups = match outer {
+            0 => 1,
+            _ => dims[0].known()?,
+        };
         // Axes of one element have no loop.
         let looped = rest.iter().filter(|index| **index != Scalar::index(0));
         let all = (0..over.len()).filter(|number| !over[*number].is(1));
         let all: Vec<_> = all.map(|number| Scalar::Loop(reduced + number)).collect();
-        let is_matrix = *first == Scalar::Loop(row)
-            && dims[0] == compute.dims[row]
+        let is_matrix = (first..row).map(Scalar::Loop).eq(broadcast.at[..outer].iter().cloned())
+            && dims[..=outer] == compute.dims[first..=row]
             && looped.eq(all.iter())
-            && Dim::product(over) == Dim::product(&dims[1..]);
+            && Dim::product(over) == Dim::product(&dims[outer + 1..]);
         let is_other = broadcast.operand != tiles.vector.operand;
         let filters = compute.dims[row].known()?;
         let (channels, taps) = (over.first()?.known()?, Dim::product(&over[1..]).known()?);
@@ -176,11 +191,15 @@ impl Panels {
             return None;
         }
         let channels = channels / bytes.unwrap_or(1);
-        let rows = match lanes {
+        let mut rows = match lanes {
             16.. => 8,
             8.. => 6,
             _ => 4,
         };
+        // Packed groups follow each other.
+        while groups > 1 && filters % rows != 0 {
+            rows -= 1;
+        }
         let block = match channels * taps <= DEEP || bytes.is_some() {
             true => channels,
             false => {
@@ -188,8 +207,9 @@ impl Panels {
                 up((channels + blocks - 1) / blocks, rows)
             }
         };
+        let fewest = if groups > 1 { MIN_FILTERS_OF_GROUP } else { MIN_FILTERS };
         let deepest = if bytes.is_some() { DEEPEST_BYTES } else { DEEPEST };
-        let fits = channels > 0 && taps > 0 && block * taps <= deepest && filters >= 8;
+        let fits = channels > 0 && taps > 0 && block * taps <= deepest && filters >= fewest;
         let [mut columns, most] = COLUMNS;
         while columns < most && 2 * columns * block * taps <= MAX_ELEMENTS {
             columns *= 2;
@@ -201,6 +221,7 @@ impl Panels {
         let in_place = in_place.filter(|_| is_plain && are_lines);
         (is_matrix && is_other && fits).then_some(Self {
             row,
+            groups,
             filters,
             channels,
             bytes,
@@ -270,7 +291,7 @@ impl Panels {
             along: 1,
             across: self.depth() * self.bytes.unwrap_or(1),
             rows: self.depth(),
-            columns: self.filters,
+            columns: self.groups * self.filters,
             depth: self.depth(),
             panel: self.rows,
             lanes: self.rows,
@@ -685,8 +706,21 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         if panels.bytes.is_none() {
             return filters;
         }
-        let count = panels.depth() * up(panels.filters, panels.rows);
-        e.workspace_view(filters.memref, 0, count, e.int(32))
+        e.workspace_view(filters.memref, 0, panels.packing(0).elements(), e.int(32))
+    }
+
+    /// The number of a filter of a group among all filters.
+    fn number(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        panel: &Panel<'_, 'c, 'a>,
+        filter: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        match panel.at.last() {
+            Some(group) if panels.groups > 1 => e.add(e.scale(*group, panels.filters), filter),
+            _ => filter,
+        }
     }
 
     /// The bytes of an element of a filter that is not packed.
@@ -735,7 +769,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             true => (1, panels.rows, up(all, panels.rows)),
             false => (all, 1, all),
         };
-        let first = e.add(e.scale(filter, apart), e.scale(channels.0, panels.taps * along));
+        let number = self.number(e, panels, panel, filter);
+        let first = e.add(e.scale(number, apart), e.scale(channels.0, panels.taps * along));
         let depth = e.scale(channels.1, panels.taps);
         let elements = self.elements(e, panels, panel);
         let products = panels.products(e);
@@ -766,7 +801,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             let mut next = vec![];
             for row in 0..rows {
                 let factor = match (panels.bytes, is_packed) {
-                    (Some(_), false) => self.quad(e, panels, e.offset(filter, row), k),
+                    (Some(_), false) => self.quad(e, panels, e.offset(number, row), k),
                     _ => e.load(filters, e.offset(place, row * across)),
                 };
                 let factor = e.splat(factor, self.lanes);

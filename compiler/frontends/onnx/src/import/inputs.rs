@@ -139,6 +139,7 @@ impl Importer<'_> {
                 Open::Shape(message) => {
                     (NodeDiagnosticKind::NeedsShape(vec![name.to_owned()]), message)
                 }
+                Open::GivenShape(message) => (NodeDiagnosticKind::GivenShape, message),
                 Open::Other(message) => (NodeDiagnosticKind::Unsupported, message),
             };
             self.diagnostics.push(NodeDiagnostic::new(path, node, kind, message));
@@ -265,7 +266,7 @@ impl Importer<'_> {
                 let found = TensorType::new(dtype, given.clone());
                 let message =
                     format!("the model declares {tensor}, but the given shape is that of {found}");
-                return Err(message.into());
+                return Err(Open::GivenShape(message));
             }
             return Ok(TensorType::new(dtype, given.clone()).into());
         }
@@ -344,6 +345,8 @@ fn fits(given: &[i64], stated: &model::Shape) -> bool {
 enum Open {
     /// Its shape must be given.
     Shape(String),
+    /// The model declares another one than the given one.
+    GivenShape(String),
     /// Any other reason.
     Other(String),
 }

@@ -114,6 +114,7 @@ const FAMILIES: &[&[Operator]] = &[
     spatial::causal::OPERATORS,
     spatial::columns::OPERATORS,
     spatial::conv::OPERATORS,
+    spatial::conv_quantised::OPERATORS,
     spatial::conv_transpose::OPERATORS,
     spatial::deform::OPERATORS,
     spatial::grid::OPERATORS,

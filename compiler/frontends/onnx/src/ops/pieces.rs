@@ -50,13 +50,21 @@ pub(super) const fn wide(dtype: DType) -> DType {
     }
 }
 
-/// Pads the dimensions of `x` from the axis `first` on with `value`.
+/// What elements outside of a value are.
+#[derive(Clone, Copy)]
+pub(super) enum Outside {
+    Number(i64),
+    /// A scalar of the type of the elements.
+    Value(ValueId),
+}
+
+/// Pads the dimensions of `x` from the axis `first` on.
 pub(super) fn pad(
     b: &mut Builder,
     x: ValueId,
     first: usize,
     pads: &[[Dim; 2]],
-    value: i64,
+    outside: Outside,
 ) -> Built {
     let own = b.dims(x);
     let mut dims = own.clone();
@@ -67,9 +75,12 @@ pub(super) fn pad(
         at[axis] = Scalar::Loop(axis) - size(before);
         conditions.push(within(&at[axis], Scalar::index(0), size(&own[axis])));
     }
-    let outside = Scalar::number(value, b.dtype(x));
+    let (outside, operands) = match outside {
+        Outside::Number(number) => (Scalar::number(number, b.dtype(x)), vec![x]),
+        Outside::Value(value) => (Scalar::load(1, []), vec![x, value]),
+    };
     let body = guarded(all(conditions), Scalar::load(0, at), outside);
-    b.compute(Compute::map(dims, body), &[x])
+    b.compute(Compute::map(dims, body), &operands)
 }
 
 /// What is repeated along an axis.

@@ -1,7 +1,7 @@
 //! Matrix products with constant integers of a few bits, of which those of a block along the depth share a scale.
 
 use super::rows::{flattened, with_unit};
-use crate::ops::pieces::pad;
+use crate::ops::pieces::{Outside, pad};
 use irc_tl::{
     Binary, Builder, Built, Comparison, DType, Dim, Op, Reduction, Tensor, Unary, ValueId,
 };
@@ -58,7 +58,11 @@ fn quantised(b: &mut Builder, x: ValueId, block: usize) -> Built<(ValueId, Value
     let all = blocks.clone() * block.clone();
     let with = |last: &[Dim]| [&dims[..], last].concat();
     let rest = all.clone() - depth;
-    let x = if rest.is(0) { x } else { pad(b, x, dims.len(), &[[0.into(), rest]], 0)? };
+    let x = if rest.is(0) {
+        x
+    } else {
+        pad(b, x, dims.len(), &[[0.into(), rest]], Outside::Number(0))?
+    };
     let grouped = b.reshape(x, &with(&[blocks.clone(), block]))?;
     let magnitudes = b.unary(Unary::Abs, grouped)?;
     let largest = b.reduce(Reduction::Max, magnitudes, &[dims.len() + 1], true)?;

@@ -114,6 +114,29 @@ pub(in crate::ops) fn weights(
     Ok(Some((b.tensor(&elements), elements)))
 }
 
+/// Constant integers of 8 bits as `i8`, unsigned ones minus 128, and their zero points minus as much, in `i32`.
+pub(in crate::ops) fn signed_weights(
+    b: &mut Builder,
+    w: ValueId,
+    zero: ValueId,
+) -> Built<Option<(ValueId, Tensor, ValueId)>> {
+    if !matches!(b.dtype(w), DType::I8 | DType::U8) {
+        return Ok(None);
+    }
+    let Some(elements) = b.constant_of(w)? else { return Ok(None) };
+    let zero = b.cast(zero, DType::I32)?;
+    if elements.dtype() == DType::I8 {
+        return Ok(Some((w, elements, zero)));
+    }
+    // 128 is the sign of a byte.
+    let bytes: Vec<i8> = elements.bytes().iter().map(|byte| (byte ^ 0x80).cast_signed()).collect();
+    let shape = elements.shape().to_vec();
+    let elements = Tensor::from_values(shape, &bytes).map_err(|error| error.to_string())?;
+    let middle = b.scalar(128.0, DType::I32)?;
+    let zero = b.binary(Binary::Sub, zero, middle)?;
+    Ok(Some((b.tensor(&elements), elements, zero)))
+}
+
 /// The sums of constants of `i8` over all axes but one, in `i32`.
 pub(in crate::ops) fn sums(b: &mut Builder, weights: &Tensor, axis: usize) -> Built {
     let shape = weights.shape();

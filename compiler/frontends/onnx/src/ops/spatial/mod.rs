@@ -4,6 +4,7 @@ pub(super) mod blocks;
 pub(super) mod causal;
 pub(super) mod columns;
 pub(super) mod conv;
+pub(super) mod conv_quantised;
 pub(super) mod conv_transpose;
 pub(super) mod deform;
 pub(super) mod grid;
