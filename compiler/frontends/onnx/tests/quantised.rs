@@ -1,6 +1,6 @@
 //! Quantised numbers: scales by tensor, axis and block.
 
-use crate::case::Case;
+use crate::case::{Case, integers};
 use irc_tl::DType;
 
 #[test]
@@ -61,4 +61,55 @@ fn dynamic_scales_cover_the_range_and_zero() {
     assert_eq!(results[2].to_f64(), [0.0]);
     let flat = Case::new("DynamicQuantizeLinear", 11).input(&[2], &[0.0f32, 0.0]).outputs(3);
     assert_eq!(flat.run().expect("floats")[0].to_f64(), [0.0, 0.0]);
+}
+
+/// The sums of a convolution of one image of 4 by 5 with 5 filters of 2 by 2, with a pad before rows and two after columns.
+fn sums(x: &[i64], x_zero: i64, w: &[i64], w_zero: impl Fn(usize) -> i64) -> Vec<f64> {
+    let at = |channel: usize, row: i64, column: i64| {
+        let inside = (0..4).contains(&row) && (0..5).contains(&column);
+        if inside { x[(channel as i64 * 20 + row * 5 + column) as usize] - x_zero } else { 0 }
+    };
+    let mut sums = vec![];
+    for (filter, row, column) in (0..5).flat_map(|filter| {
+        (0..4).flat_map(move |row| (0..6).map(move |column| (filter, row, column)))
+    }) {
+        let taps = (0..3).flat_map(|channel| (0..4).map(move |tap| (channel, tap)));
+        let sum: i64 = taps
+            .map(|(channel, tap)| {
+                let factor = w[filter * 12 + channel * 4 + tap] - w_zero(filter);
+                at(channel, row - 1 + tap as i64 / 2, column + tap as i64 % 2) * factor
+            })
+            .sum();
+        sums.push(sum as f64);
+    }
+    sums
+}
+
+#[test]
+fn filters_have_any_zero_points() {
+    let x = integers::<u8>(60, 1, 256);
+    let bytes = integers::<u8>(60, 2, 256);
+    let wide = |values: &[u8]| values.iter().map(|byte| i64::from(*byte)).collect::<Vec<_>>();
+    let signed: Vec<i8> = bytes.iter().map(|byte| byte.cast_signed()).collect();
+    let zeros = [0_u8, 97, 128, 255, 3];
+    for (is_known, zero) in [(true, 0_u8), (true, 113), (false, 0), (false, 113)] {
+        let case = || {
+            let case = Case::new("ConvInteger", 10).ints("pads", &[1, 0, 0, 2]);
+            case.input(&[1, 3, 4, 5], &x)
+        };
+        let zero_of = |case: Case| match is_known {
+            true => case.constant(&[], &[zero]),
+            false => case.input(&[], &[zero]),
+        };
+        let shape = [5, 3, 2, 2];
+        let one = zero_of(case().constant(&shape, &bytes)).constant(&[], &[97_u8]);
+        let own = wide(&bytes);
+        assert_eq!(one.values(), sums(&wide(&x), zero.into(), &own, |_| 97));
+        let each = zero_of(case().constant(&shape, &bytes)).constant(&[5], &zeros);
+        let expected = sums(&wide(&x), zero.into(), &own, |filter| zeros[filter].into());
+        assert_eq!(each.values(), expected);
+        let each = zero_of(case().constant(&shape, &signed)).constant(&[], &[-100_i8]);
+        let own: Vec<i64> = signed.iter().map(|byte| i64::from(*byte)).collect();
+        assert_eq!(each.values(), sums(&wide(&x), zero.into(), &own, |_| -100));
+    }
 }

@@ -89,6 +89,24 @@ fn a_group_equals_the_operator_on_integers() {
     assert_eq!(found[0].to_f64(), case.values());
 }
 
+/// Whatever the zero point of the filters is, bytes are multiplied.
+#[test]
+fn convolutions_are_those_of_bytes() {
+    for zero in [0_u8, 97, 128, 255] {
+        let mut module = group(SCALES[2]);
+        if let Some(graph) = &mut module.graph {
+            let bytes: Vec<u8> = weights().into_iter().map(|byte| byte.cast_unsigned()).collect();
+            graph.initializers[2] = constant("w", &[4, 3, 3, 3], &bytes);
+            graph.initializers[4] = constant("w_zero", &[], &[zero]);
+        }
+        let graph = graph(&module);
+        let is_convolution = |kind: &NodeKind| matches!(kind, NodeKind::Op(Op::Conv(_)));
+        let found = graph.nodes.iter().find(|node| is_convolution(&node.kind)).expect("one");
+        let types = [0, 1].map(|side| graph.ty(found.operands[side]).dtype);
+        assert_eq!(types, [DType::U8, DType::I8], "{zero}");
+    }
+}
+
 #[test]
 fn a_relu_limits_the_integers_to_the_zero_point() {
     let mut module = group(SCALES[2]);
