@@ -1,16 +1,13 @@
 //! Epilogues of sums whose sizes depend on symbols, as convolutions of open height and width: the maps that follow join
 //! the sum in one group, whose kernel applies them to the sums while these are in the cache.
 use super::{
-    inline::{Inlined, key, tidied},
+    inline::{Inlined, key, numbered, rebuilt},
     open::is_open,
     wrap::wrap,
 };
 use irc_dialects::tl;
-use irc_mlir::{
-    BlockLike, Erase, OperationLike, OperationRef, Value, ValueLike, context_of, has_one_use, read,
-    replace_all_uses, uses,
-};
-use irc_tl::{Combine, Compute, DType, Op, Scalar, Type};
+use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, has_one_use, read, uses};
+use irc_tl::{Combine, Compute, DType, Scalar, Type};
 use std::collections::BTreeSet;
 
 /// Maximum number of maps that follow a sum.
@@ -59,42 +56,16 @@ pub(super) fn join_epilogues<'c: 'a, 'a>(
             parts.extend(inlined.remove(&key(*map)).unwrap_or_default());
             parts.push((read::op_name(map), map.location()));
             joined.insert(key(*map));
-            *map = with_numbers(*map)?;
+            let operands: Vec<Value> = map.operands().collect();
+            let numbered = open_loops(*map).and_then(|(found, _)| numbered(&found, &operands));
+            if let Some((compute, operands)) = numbered {
+                *map = rebuilt(*map, compute, &operands)?;
+            }
         }
         joined.extend(ops.iter().map(|op| key(*op)));
         inlined.insert(key(wrap(&ops)?), parts);
     }
     Ok(())
-}
-
-/// A map with numbers in its expression instead of operands that are filled with them, such as bounds; the map itself if it has
-/// none.
-fn with_numbers<'c: 'a, 'a>(map: OperationRef<'c, 'a>) -> Result<OperationRef<'c, 'a>, String> {
-    let operands: Vec<Value> = map.operands().collect();
-    let number = |operand: usize| {
-        let maker = read::defining_op(operands[operand]).filter(|op| op.operand_count() == 0)?;
-        let ty = tl::type_of(operands[operand].r#type()).ok()?;
-        let is_number = ty.dtype == DType::F32 && ty.dims.iter().all(|dim| dim.is(1));
-        let made = is_number.then(|| tl::op_of(maker).ok()?.eval(&[]).ok()).flatten()?;
-        made.to_f64().first().copied().filter(|value| value.is_finite())
-    };
-    let numbers: Vec<_> = (0..operands.len()).map(number).collect();
-    let Some((compute, _)) = open_loops(map).filter(|_| numbers.iter().any(Option::is_some)) else {
-        return Ok(map);
-    };
-    let body = compute.body.replace(&mut |part| match part {
-        Scalar::Load(operand, _) => numbers[*operand].map(|value| Scalar::float(value, DType::F32)),
-        _ => None,
-    });
-    let (compute, kept) = tidied(&Compute { body, ..compute }, &operands);
-    let block = map.block().ok_or("expected an op in a block")?;
-    let built = tl::build(context_of(&map), &Op::compute(compute), &kept, map.location())?;
-    let built = block.insert_operation_before(map, built);
-    for (old, new) in map.results().zip(built.results()) {
-        replace_all_uses(old.into(), new.into());
-    }
-    map.erase();
-    Ok(built)
 }
 
 /// The element type of the result of an op.

@@ -9,8 +9,11 @@ use irc_mlir::{
     BlockLike, Erase, Location, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of,
     has_one_use, is_used_only_by, read, replace_all_uses, uses,
 };
-use irc_tl::{Compute, Dim, MAX_DEPTH, Op, Scalar};
-use std::{collections::BTreeMap, sync::Arc};
+use irc_tl::{Compute, DType, Dim, Family, MAX_DEPTH, Op, Scalar};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Maximum number of operands of an op after inlining.
 const MAX_OPERANDS: usize = 64;
@@ -77,42 +80,104 @@ pub fn key(op: OperationRef<'_, '_>) -> usize {
 pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Inlined<'c>, String> {
     let mut inlined = Inlined::new();
     for op in read::body_ops(func) {
-        let Some(mut reader) = compute_of(op) else { continue };
-        let mut operands: Vec<Value> = op.operands().collect();
-        let mut gone = vec![];
-        while let Some((at, producer)) = candidate(&reader, &operands, op, &gone) {
-            let part = compute_of(producer).ok_or("expected loops around an expression")?;
-            let more: Vec<Value> = producer.operands().collect();
-            let room = operands.len() + more.len() <= MAX_OPERANDS;
-            let joined = room.then(|| joined(&reader, at, &part, operands.len())).flatten();
-            let Some(joined) = joined else { break };
-            operands.extend(more);
-            // Several parts may have read one value, which then has a single reader.
-            let (tidy, kept) = tidied(&joined, &operands);
-            (reader, operands) = (Arc::new(tidy), kept);
-            gone.push(producer);
+        if let Some(reader) = compute_of(op) {
+            Joined::of(op, reader, compute_of).replace(op, &mut inlined)?;
         }
-        if gone.is_empty() {
+    }
+    Ok(inlined)
+}
+
+/// As [`inline_computes`], also elementwise ops of open sizes into maps that are general ops, and such maps into elementwise
+/// ops, which so become general.
+///
+/// # Errors
+/// If an op cannot be rebuilt.
+pub fn inline_elementwise<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    inlined: &mut Inlined<'c>,
+) -> Result<(), String> {
+    let mut done = BTreeSet::new();
+    // The last ones first: what one cannot inline, those before it cannot either.
+    for op in read::body_ops(func).into_iter().rev() {
+        if done.contains(&key(op)) {
             continue;
         }
-        let block = op.block().ok_or("expected an op in a block")?;
-        let compute = Op::compute((*reader).clone());
-        let built = tl::build(context_of(&op), &compute, &operands, op.location())?;
-        let built = block.insert_operation_before(op, built);
-        for (old, new) in op.results().zip(built.results()) {
-            replace_all_uses(old.into(), new.into());
+        let Some(reader) = map_of(op) else { continue };
+        let joined = Joined::of(op, reader, map_of);
+        done.extend(joined.gone.iter().map(|part| key(*part)));
+        if [op].iter().chain(&joined.gone).any(|part| compute_of(*part).is_some()) {
+            joined.replace(op, inlined)?;
         }
-        op.erase();
-        let mut parts = vec![];
+    }
+    Ok(())
+}
+
+/// An op with what was inlined in it.
+struct Joined<'c, 'a> {
+    compute: Arc<Compute>,
+    operands: Vec<Value<'c, 'a>>,
+    gone: Vec<OperationRef<'c, 'a>>,
+}
+
+impl<'c: 'a, 'a> Joined<'c, 'a> {
+    /// Inlines what produces the operands of an op, as long as `part_of` gives the expression of a producer.
+    fn of(
+        op: OperationRef<'c, 'a>,
+        reader: Arc<Compute>,
+        part_of: impl Fn(OperationRef<'c, 'a>) -> Option<Arc<Compute>>,
+    ) -> Self {
+        let operands = op.operands().collect();
+        let mut own = Self { compute: reader, operands, gone: vec![] };
+        while let Some((at, producer, part)) = own.candidate(op, &part_of) {
+            let more: Vec<Value> = producer.operands().collect();
+            let room = own.operands.len() + more.len() <= MAX_OPERANDS;
+            let joined = room.then(|| joined(&own.compute, at, &part, own.operands.len()));
+            let Some(joined) = joined.flatten() else { break };
+            own.operands.extend(more);
+            // Several parts may have read one value, which then has a single reader.
+            let (tidy, kept) = tidied(&joined, &own.operands);
+            (own.compute, own.operands) = (Arc::new(tidy), kept);
+            own.gone.push(producer);
+        }
+        own
+    }
+
+    /// An operand that only the op and its parts use and that can be inlined, its producer, and the expression of that.
+    fn candidate(
+        &self,
+        op: OperationRef<'c, 'a>,
+        part_of: impl Fn(OperationRef<'c, 'a>) -> Option<Arc<Compute>>,
+    ) -> Option<(usize, OperationRef<'c, 'a>, Arc<Compute>)> {
+        self.operands.iter().enumerate().find_map(|(at, operand)| {
+            let producer = read::defining_op(*operand)?;
+            let once = self.operands.iter().filter(|other| *other == operand).count() == 1;
+            let is_part = |user: OperationRef<'c, 'a>| user == op || self.gone.contains(&user);
+            let alone = once && is_used_only_by(*operand, is_part);
+            let part = || part_of(producer).filter(|part| part.reduction.is_none());
+            let part = alone.then(part)??;
+            reads_each_once(&self.compute, at).then_some((at, producer, part))
+        })
+    }
+
+    /// Replaces the op.
+    fn replace(self, op: OperationRef<'c, 'a>, inlined: &mut Inlined<'c>) -> Result<(), String> {
+        let Self { compute, operands, gone } = self;
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let mut parts = inlined.remove(&key(op)).unwrap_or_default();
+        let (compute, operands) =
+            numbered(&compute, &operands).unwrap_or_else(|| ((*compute).clone(), operands));
+        let built = rebuilt(op, compute, &operands)?;
         for part in &gone {
             parts.extend(inlined.remove(&key(*part)).unwrap_or_default());
-            parts.push((COMPUTE.to_owned(), part.location()));
+            parts.push((read::op_name(part), part.location()));
         }
         inlined.insert(key(built), parts);
         // The consumers of earlier ops were among the later ones.
         gone.into_iter().for_each(Erase::erase);
+        Ok(())
     }
-    Ok(inlined)
 }
 
 /// Why the producer of an operand of `reader` is a kernel of its own; `value` is what it computes.
@@ -146,22 +211,16 @@ fn compute_of(op: OperationRef<'_, '_>) -> Option<Arc<Compute>> {
     }
 }
 
-/// An operand that only `reader`, the expression of `op` with the parts that are gone, uses and that can be inlined into
-/// it, and its producer.
-fn candidate<'c: 'a, 'a>(
-    reader: &Compute,
-    operands: &[Value<'c, 'a>],
-    op: OperationRef<'c, 'a>,
-    gone: &[OperationRef<'c, 'a>],
-) -> Option<(usize, OperationRef<'c, 'a>)> {
-    operands.iter().enumerate().find_map(|(at, operand)| {
-        let producer = read::defining_op(*operand)?;
-        let once = operands.iter().filter(|other| *other == operand).count() == 1;
-        let is_part = |user: OperationRef<'c, 'a>| user == op || gone.contains(&user);
-        let alone = once && is_used_only_by(*operand, is_part);
-        let is_map = || compute_of(producer).is_some_and(|part| part.reduction.is_none());
-        (alone && is_map() && reads_each_once(reader, at)).then_some((at, producer))
-    })
+/// The expression of a map of open sizes: a general op, or an elementwise one.
+fn map_of(op: OperationRef<'_, '_>) -> Option<Arc<Compute>> {
+    if let Some(compute) = compute_of(op) {
+        return Some(compute).filter(|compute| compute.reduction.is_none());
+    }
+    let found = tl::op_of(op).ok().filter(|op| op.family() == Family::Elementwise)?;
+    let types = tl::symbolic_operand_types(op).ok()?;
+    let compute = found.as_compute(&types)?;
+    let is_open = compute.dims.iter().any(|dim| dim.known().is_none());
+    is_open.then(|| Arc::new(compute))
 }
 
 /// Whether an operand is read at one index, which is different in every iteration.
@@ -222,8 +281,48 @@ fn depth(scalar: &Scalar) -> usize {
     below + 1
 }
 
+/// Replaces an op by loops around an expression of operands.
+pub(super) fn rebuilt<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    compute: Compute,
+    operands: &[Value<'c, 'a>],
+) -> Result<OperationRef<'c, 'a>, String> {
+    let block = op.block().ok_or("expected an op in a block")?;
+    let built = tl::build(context_of(&op), &Op::compute(compute), operands, op.location())?;
+    let built = block.insert_operation_before(op, built);
+    for (old, new) in op.results().zip(built.results()) {
+        replace_all_uses(old.into(), new.into());
+    }
+    op.erase();
+    Ok(built)
+}
+
+/// Loops with numbers in their expression instead of operands that are filled with them, such as bounds, and the other operands;
+/// `None` if there are no such operands.
+pub(super) fn numbered<'c: 'a, 'a>(
+    compute: &Compute,
+    operands: &[Value<'c, 'a>],
+) -> Option<(Compute, Vec<Value<'c, 'a>>)> {
+    let number = |operand: &Value<'c, 'a>| {
+        let maker = read::defining_op(*operand).filter(|op| op.operand_count() == 0)?;
+        let ty = tl::type_of(operand.r#type()).ok()?;
+        let is_number = ty.dtype == DType::F32 && ty.dims.iter().all(|dim| dim.is(1));
+        let made = is_number.then(|| tl::op_of(maker).ok()?.eval(&[]).ok()).flatten()?;
+        made.to_f64().first().copied().filter(|value| value.is_finite())
+    };
+    let numbers: Vec<_> = operands.iter().map(number).collect();
+    if numbers.iter().all(Option::is_none) {
+        return None;
+    }
+    let body = compute.body.replace(&mut |part| match part {
+        Scalar::Load(operand, _) => numbers[*operand].map(|value| Scalar::float(value, DType::F32)),
+        _ => None,
+    });
+    Some(tidied(&Compute { body, ..compute.clone() }, operands))
+}
+
 /// The op without unused and duplicate operands.
-pub(super) fn tidied<'c: 'a, 'a>(
+fn tidied<'c: 'a, 'a>(
     compute: &Compute,
     operands: &[Value<'c, 'a>],
 ) -> (Compute, Vec<Value<'c, 'a>>) {

@@ -3,7 +3,7 @@
 //! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]), with reshapes of
 //! products behind the elementwise ops that follow (see `sink.rs`), and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay outside.
 //! Existing groups are not changed. General ops with one use are inlined first (see [`super::inline`]), and maps join the sums of
-//! open sizes that they follow (see `epilogue.rs`).
+//! open sizes that they follow (see `epilogue.rs`); elementwise ops join the other maps of open sizes.
 //! Every algorithm, and every op with symbolic sizes other than a number of rows (see `open.rs`), is a group of kind
 //! `loops`.
 use super::{
@@ -14,7 +14,7 @@ use super::{
     explain::{explain_attention, explain_segment},
     fuse_segment,
     graph::{Function, is_general, is_view, read_open_function},
-    inline::{Inlined, inline_computes, key, reshapes_to_views},
+    inline::{Inlined, inline_computes, inline_elementwise, key, reshapes_to_views},
     loops::{WhySlow, explain_loops},
     open::{is_open, join_rows},
     report::{FusionReport, Simplification, WhyNot},
@@ -162,6 +162,7 @@ fn fuse<'c: 'a, 'a>(
     join_open_attention(func)?;
     let mut inlined = inline_computes(func)?;
     join_epilogues(func, &mut inlined)?;
+    inline_elementwise(func, &mut inlined)?;
     join_rows(func)?;
     wrap_general(func, &mut inlined)?;
     let simplifications = simplify_function(func)?;

@@ -1,4 +1,5 @@
 //! Loops around an expression.
+mod adjacent;
 mod rows;
 
 use super::{
@@ -186,7 +187,9 @@ fn emit_whole<'c: 'a, 'a>(
     sizes: &Sizes<'c, 'a>,
     (part, lanes): (Option<Part<'c, 'a>>, i64),
 ) {
-    let flat = flattened(nest, operands).or_else(|| reduced_at_once(nest, operands));
+    let flat = flattened(nest, operands)
+        .or_else(|| reduced_at_once(nest, operands))
+        .or_else(|| adjacent::joined(nest, operands));
     let (nest, types) = match &flat {
         Some((nest, types)) => (nest, types.iter().collect()),
         None => (nest, operands.iter().map(|(ty, _)| *ty).collect::<Vec<_>>()),
