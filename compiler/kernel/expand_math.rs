@@ -5,7 +5,7 @@
 //! fast-math flags. The trigonometric and hyperbolic functions, their inverses and `powf` are computed in
 //! `f64` (see [`super::expand_wide`]). Functions of `f64` are left to libm, or are those of [`super::expand_double`].
 //!
-//! Sources: `exp` and `log` follow Cephes `expf`, `logf` (Moshier); `erf` is two
+//! Sources: `exp` and `log` follow Cephes `expf`, `logf` (Moshier), `exp` with a polynomial of its own; `erf` is two
 //! minimax polynomials; `log1p` Kahan's correction of `log(1 + x)`.
 use super::emit::{Emit, Lanes};
 use irc_mlir::ops::{arith, math};
@@ -65,15 +65,12 @@ const MAGIC: f64 = 12_582_912.0;
 const LN2_HIGH: f64 = 0.693_359_375;
 const LN2_LOW: f64 = -2.121_944_4e-4;
 
-/// `(exp(r) - 1 - r) / r^2` for `|r| <= ln(2) / 2`, highest power first.
-const EXP: [f64; 6] = [
-    1.987_569_15e-4,
-    1.398_199_950_7e-3,
-    8.333_451_907_3e-3,
-    4.166_579_589_4e-2,
-    1.666_666_545_9e-1,
-    5.000_000_120_1e-1,
-];
+/// The exponent of 1 in its bits.
+const EXPONENT_BIAS: f64 = 127.0;
+
+/// `(exp(r) - 1 - r) / r^2` for `|r| <= ln(2) / 2`, highest power first: the error of `exp(r)` is at most `2^-28` of it.
+const EXP: [f64; 5] =
+    [1.381_454_06e-3, 8.368_745_45e-3, 4.166_838_9e-2, 1.666_652_11e-1, 4.999_999_4e-1];
 
 /// `(log(1 + f) - f + f^2 / 2) / f^3` for `1 + f` in `[sqrt(1/2), sqrt(2))`.
 const LOG: [f64; 9] = [
@@ -97,18 +94,19 @@ pub(super) struct Math<'c, 'a> {
     pub(super) wide: bool,
 }
 
-/// `2^n` as a product of two floats, so that neither overflows, and the reduced argument.
+/// A power of two and the reduced argument.
 struct Reduced<'c, 'a> {
     rest: Value<'c, 'a>,
-    scale: (Value<'c, 'a>, Value<'c, 'a>),
+    scale: Value<'c, 'a>,
 }
 
 impl<'c: 'a, 'a> Math<'c, 'a> {
     fn exp(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        let reduced = self.reduce(self.clamp(x, -104.0, 89.0));
-        let r = reduced.rest;
-        let p = self.add(self.exp_tail(r), self.c(1.0));
-        self.mul(self.mul(p, reduced.scale.0), reduced.scale.1)
+        let x = self.clamp(x, -104.0, 89.0);
+        let (bias, power) = self.of_range(x, -80.0);
+        let shifted = self.fma(x, self.c(std::f64::consts::LOG2_E), bias);
+        let rest = self.rest(x, self.sub(shifted, bias));
+        self.mul(self.mul(self.exp_of_rest(rest), self.power_of_two(shifted)), power)
     }
 
     /// Zero where the result would be no normal number, or nearly: processors take long to make others, as many of those as a
@@ -116,36 +114,33 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     fn exp_of_nonpositive(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let low = self.c(-87.0);
         let is_low = self.compare(OLT, x, low);
-        self.select(is_low, self.c(0.0), self.exp_of_moderate(self.select(is_low, low, x)))
-    }
-
-    /// `exp` from -87 to 87, where `2^n` is a normal number.
-    fn exp_of_moderate(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        let (r, shifted) = self.rest(x);
-        let p = self.add(self.exp_tail(r), self.c(1.0));
-        let bits = self.int(arith::SHLI, self.bits(shifted), self.i(23));
-        self.mul(p, self.float_of(self.int(arith::ADDI, bits, self.i(127 << 23))))
+        let Reduced { rest, scale } = self.reduce(self.select(is_low, low, x));
+        self.select(is_low, self.c(0.0), self.mul(self.exp_of_rest(rest), scale))
     }
 
     /// `exp2(x) = 2^n * exp((x - n) * ln 2)`; the subtraction is exact.
     fn exp2(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let x = self.clamp(x, -151.0, 129.0);
-        let shifted = self.add(x, self.c(MAGIC));
-        let whole = self.sub(shifted, self.c(MAGIC));
-        let r = self.mul(self.sub(x, whole), self.c(std::f64::consts::LN_2));
-        let scale = self.powers_of_two(shifted);
-        let p = self.add(self.exp_tail(r), self.c(1.0));
-        self.mul(self.mul(p, scale.0), scale.1)
+        let (bias, power) = self.of_range(x, -110.0);
+        let shifted = self.add(x, bias);
+        let whole = self.sub(shifted, bias);
+        let rest = self.mul(self.sub(x, whole), self.c(std::f64::consts::LN_2));
+        self.mul(self.mul(self.exp_of_rest(rest), self.power_of_two(shifted)), power)
     }
 
-    /// `expm1(x) = 2^n * expm1(r) + (2^n - 1)`; for large `x` the 1 is negligible.
+    /// `expm1(x) = 2^n * expm1(r) + (2^n - 1)`; for large `x` the 1 is negligible, and for small ones the rest.
     fn expm1(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        let reduced = self.reduce(self.clamp(x, -104.0, 40.0));
-        let scale = self.mul(reduced.scale.0, reduced.scale.1);
-        let near = self.fma(self.exp_tail(reduced.rest), scale, self.sub(scale, self.c(1.0)));
+        let Reduced { rest, scale } = self.reduce(self.clamp(x, -80.0, 40.0));
+        let near = self.fma(self.exp_tail(rest), scale, self.sub(scale, self.c(1.0)));
         // Preserves the sign of a zero.
         let near = self.select(self.compare(OEQ, x, self.c(0.0)), x, near);
         self.select(self.compare(OGT, x, self.c(30.0)), self.exp(x), near)
+    }
+
+    /// `exp(r)` for a reduced argument.
+    fn exp_of_rest(self, r: Value<'c, 'a>) -> Value<'c, 'a> {
+        let one = self.c(1.0);
+        self.fma(self.fma(self.polynomial(&EXP, r), r, one), r, one)
     }
 
     /// `exp(r) - 1` for a reduced argument.
@@ -153,28 +148,33 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.fma(self.polynomial(&EXP, r), self.mul(r, r), r)
     }
 
+    /// `x - n ln 2` for the nearest integer `n` to `x / ln 2`, and `2^n`, for `x` from -87 to 87.
     fn reduce(self, x: Value<'c, 'a>) -> Reduced<'c, 'a> {
-        let (rest, shifted) = self.rest(x);
-        Reduced { rest, scale: self.powers_of_two(shifted) }
+        let bias = self.c(MAGIC + EXPONENT_BIAS);
+        let shifted = self.fma(x, self.c(std::f64::consts::LOG2_E), bias);
+        let rest = self.rest(x, self.sub(shifted, bias));
+        Reduced { rest, scale: self.power_of_two(shifted) }
     }
 
-    /// `x - n ln 2` for the nearest integer `n` to `x / ln 2`, and `n + MAGIC`.
-    fn rest(self, x: Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>) {
-        let shifted = self.fma(x, self.c(std::f64::consts::LOG2_E), self.c(MAGIC));
-        let n = self.sub(shifted, self.c(MAGIC));
+    /// `x - n ln 2`.
+    fn rest(self, x: Value<'c, 'a>, n: Value<'c, 'a>) -> Value<'c, 'a> {
         let rest = self.fma(n, self.c(-LN2_HIGH), x);
-        (self.fma(n, self.c(-LN2_LOW), rest), shifted)
+        self.fma(n, self.c(-LN2_LOW), rest)
     }
 
-    /// `2^(n/2)` and `2^(n - n/2)` for the integer `n` in the low bits of `n + MAGIC`.
-    fn powers_of_two(self, shifted: Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>) {
-        let n = self.int(arith::SUBI, self.bits(shifted), self.i(0x4B40_0000));
-        let half = self.int(arith::SHRSI, n, self.i(1));
-        let power = |n| {
-            let biased = self.int(arith::ADDI, n, self.i(127));
-            self.float_of(self.int(arith::SHLI, biased, self.i(23)))
-        };
-        (power(half), power(self.int(arith::SUBI, n, half)))
+    /// `2^(k - 127)` for the integer `k` in the low bits of a float, from 1 to 254: its exponent; infinity for 255.
+    fn power_of_two(self, shifted: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.float_of(self.int(arith::SHLI, self.bits(shifted), self.i(23)))
+    }
+
+    /// A power of two by which a result is multiplied last, so that it overflows, or loses bits as a denormal, only then; and what
+    /// is added to `n` before [`Self::power_of_two`] gives the quotient of `2^n` by that power.
+    fn of_range(self, x: Value<'c, 'a>, low: f64) -> (Value<'c, 'a>, Value<'c, 'a>) {
+        let is_low = self.compare(OLT, x, self.c(low));
+        let either = |[low, high]: [f64; 2]| self.select(is_low, self.c(low), self.c(high));
+        let exponents = [-64, 1];
+        let biases = exponents.map(|exponent| MAGIC + EXPONENT_BIAS - f64::from(exponent));
+        (either(biases), either(exponents.map(|exponent| f64::from(exponent).exp2())))
     }
 
     fn log(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
@@ -215,9 +215,8 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         let magnitude = self.unary(math::ABSF, x);
         let large = self.compare(OGT, magnitude, self.c(10.0));
         let bounded = self.select(large, self.c(10.0), magnitude);
-        let reduced = self.reduce(self.add(bounded, bounded));
-        let scale = self.mul(reduced.scale.0, reduced.scale.1);
-        let t = self.fma(self.exp_tail(reduced.rest), scale, self.sub(scale, self.c(1.0)));
+        let Reduced { rest, scale } = self.reduce(self.add(bounded, bounded));
+        let t = self.fma(self.exp_tail(rest), scale, self.sub(scale, self.c(1.0)));
         self.e.binary(math::COPYSIGN, self.div(t, self.add(t, self.c(2.0))), x)
     }
 

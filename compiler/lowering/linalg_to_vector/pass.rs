@@ -203,11 +203,11 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         let mut sweep = Self { pass, loops, rows, lanes, unroll, copies, accumulators, transposed };
         if sweep.vectorises(cg) {
             sweep.lanes = cg.full_lanes();
-            sweep.unroll = unroll_for(cg, pass);
+            sweep.transpose(cg);
+            sweep.unroll = unroll_for(cost(cg, pass), sweep.has_wide_vectors());
             let mut combiners = sweep.accumulators.iter().filter_map(|(_, _, by)| by.as_ref());
             let sums = !pass.partial && combiners.any(|combiner| !combiner.idempotent);
             sweep.copies = if sums { MAX_VECTORS } else { sweep.unroll };
-            sweep.transpose(cg);
         }
         sweep
     }
@@ -372,7 +372,16 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             Some(units) => (e.scale(units.from, block), e.min(e.scale(units.to, block), whole)),
         };
         let mut values = carried.to_vec();
-        if blocks > 0 {
+        if let Some(wide) = self.wide().filter(|_| blocks > 0) {
+            let hoisted = wide.hoist(cg, e, ivs)?;
+            e.for_each((from, to, step), &[], |e, iv, _| {
+                for copy in 0..self.unroll {
+                    let point = self.point(ivs, Some(e.offset(iv, copy as i64 * width)), None);
+                    self.emit_prefetches(cg, e, &point);
+                }
+                wide.emit_point(cg, e, &wide.point(ivs, Some(iv), None), &[], &hoisted)
+            })?;
+        } else if blocks > 0 {
             values = e.for_each((from, to, step), &values, |e, iv, carried| {
                 // The next iteration adds to the other copies; after a block, each is in its place.
                 let mut next = carried[self.unroll * each..].to_vec();
@@ -403,6 +412,25 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         let has_last = e.compare(0, units.to, all);
         let rest = |e| self.emit_rest(cg, e, ivs, (blocks, last.size), vec![], &hoisted);
         e.if_else(has_last, &[], rest, |_| Ok(vec![]))
+    }
+
+    /// As one whose vectors have the elements of all those of an iteration: each op is then one on several registers, which do not
+    /// wait for each other. `None` if there is one vector, or if values are accumulated.
+    fn wide(&self) -> Option<Self> {
+        (self.unroll > 1 && self.has_wide_vectors()).then(|| Self {
+            pass: self.pass,
+            loops: self.loops.clone(),
+            rows: self.rows,
+            lanes: Lanes::Vector(self.lanes.count() * self.unroll as i64),
+            unroll: 1,
+            copies: 1,
+            accumulators: vec![],
+            transposed: None,
+        })
+    }
+
+    fn has_wide_vectors(&self) -> bool {
+        self.accumulators.is_empty() && self.transposed.is_none()
     }
 
     /// The elements of an innermost loop over rows after the last whole block of vectors: those up to `end`, of `rows`.
@@ -666,10 +694,12 @@ fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
 /// Maximum number of vectors in flight.
 const MAX_VECTORS: usize = 4;
 
-/// The number of vectors in flight: several for short bodies, one for long ones.
-fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
-    match cost(cg, pass) {
+/// The number of vectors in flight: several for short bodies, one for long ones. Those of wide vectors are in step, and need not
+/// be as short.
+fn unroll_for(cost: usize, is_wide: bool) -> usize {
+    match cost {
         0..=6 => MAX_VECTORS,
+        7..=48 if is_wide => MAX_VECTORS,
         7..=24 => 2,
         _ => 1,
     }
