@@ -1,8 +1,8 @@
 //! Attention is one kernel in blocks of rows, with the same bits for any number of threads.
 use crate::support::graphs::{evaluate, read_back, run, same_as};
 use crate::support::levels::levels;
+use crate::support::pools::pools;
 use irc::{Place, Session};
-use irc_runtime::{Pool, ThreadPool};
 use irc_tensor::{Tensor, TensorType};
 use irc_tl::{
     Binary, Builder, Comparison, Compute, DType, Dim, Graph, Op, Reduction, Scalar, Type, Unary,
@@ -100,8 +100,8 @@ fn check_graph(graph: &Graph, sets: &[Vec<(&'static str, Tensor)>]) {
         for (inputs, expected) in sets.iter().zip(&expected) {
             let found = run(&compiled, inputs).unwrap();
             same_as(expected, &found);
-            for threads in [2, 7] {
-                let pool: Arc<dyn Pool> = Arc::new(ThreadPool::new(threads).unwrap());
+            for pool in pools([2, 7]) {
+                let threads = pool.threads();
                 let mut runner = compiled.runner().unwrap();
                 runner.set_pool(&pool).unwrap();
                 let named = inputs.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));

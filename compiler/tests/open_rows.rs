@@ -1,14 +1,13 @@
 //! One compiled program serves every number of rows, with the same bits for any number of threads.
 use crate::support::graphs::{evaluate, f32s, read_back, run, same_as};
 use crate::support::levels::levels;
+use crate::support::pools::pools;
 use irc::{Place, Session, Target};
-use irc_runtime::{Pool, ThreadPool};
 use irc_tensor::Tensor;
 use irc_tl::{
     Binary, Builder, Comparison, Conv, DType, Dim, Graph, Op, Reduction, Type, Unary, ValueId,
 };
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Around the sizes of tiles and blocks.
 const ROWS: [i64; 14] = [0, 1, 2, 3, 5, 7, 8, 9, 31, 64, 250, 251, 252, 600];
@@ -33,8 +32,7 @@ fn serves_on(
     targets: Vec<Target>,
 ) {
     let read = read_back(graph);
-    let pools: Vec<Arc<dyn Pool>> =
-        [2, 3, 7].map(|threads| Arc::new(ThreadPool::new(threads).unwrap()) as _).to_vec();
+    let pools = pools([2, 3, 7]);
     let sets: Vec<_> = sizes.iter().map(|size| (*size, inputs(*size))).collect();
     let expected: Vec<_> = sets.iter().map(|(_, inputs)| evaluate(graph, inputs)).collect();
     for target in targets {

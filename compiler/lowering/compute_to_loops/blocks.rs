@@ -18,7 +18,7 @@ use irc_dialects::tl;
 use irc_mlir::ops::{arith, func, memref};
 use irc_mlir::{
     BlockLike, Context, Erase, OperationLike, OperationRef, PassError, PassResult, RegionLike,
-    Type, TypeLike, Value, attr, read,
+    Type, TypeLike, Value, ValueLike, attr, read,
 };
 use irc_tl::{DType, Dim};
 use melior::ir::r#type::{DimSize, MemRefType, ShapedTypeLike};
@@ -236,6 +236,10 @@ fn emit<'c: 'a, 'a>(
     let all = rest.iter().map(|count| Extent::Passed(*count)).chain([along]);
     let all = Extent::product(e, &all.collect::<Vec<_>>());
     let units = Units::of(e, all, own);
+    let units = match own {
+        Some(_) => together(e, callee, units, (along.value(e), *rows)),
+        None => units,
+    };
     let Ok(_) = e.for_each((units.from, units.to, 1), &[], |e, unit, _| {
         let (items, block) = items_of(e, callee, unit, (along.value(e), *rows), rest);
         let (operands, workspace) = frame.buffers.split_at(frame.buffers.len() - 1);
@@ -320,8 +324,8 @@ fn is_kept<'c: 'a, 'a>(
     (unit, from): (Value<'c, 'a>, Value<'c, 'a>),
     block: Value<'c, 'a>,
 ) -> Value<'c, 'a> {
-    let is_later = e.compare(1, block, e.index(0));
-    e.binary(arith::ANDI, is_later, e.compare(1, unit, from))
+    let is_later = e.compare(NE, block, e.index(0));
+    e.binary(arith::ANDI, is_later, e.compare(NE, unit, from))
 }
 
 /// States whether kept memory at a place is what the next call needs.
@@ -336,6 +340,40 @@ fn keep<'c: 'a, 'a>(
     e.store(word, header, e.index(0), Lanes::Scalar, None);
 }
 
+/// Units of which two blocks that share items are both, or neither: the last ones of fixed size along the last dimension of the
+/// grid. Both compute these items, whose last bits depend on their place in the block, and the second one replaces them.
+fn together<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    callee: &Callee<'c>,
+    units: Units<'c, 'a>,
+    (along, rows): (Value<'c, 'a>, Value<'c, 'a>),
+) -> Units<'c, 'a> {
+    if callee.info.rows.is_some() || callee.items == 1 {
+        return units;
+    }
+    let rest = e.binary(arith::REMUI, rows, e.index(callee.items));
+    let share = e.compare(NE, rest, e.index(0));
+    let are_two = e.binary(arith::ANDI, share, e.compare(SGT, along, e.index(1)));
+    let second = if is_backwards(callee) { e.index(1) } else { e.offset(along, -1) };
+    let moved = |unit: Value<'c, 'a>| {
+        let is_second = e.compare(EQ, e.binary(arith::REMUI, unit, along), second);
+        let divides = e.binary(arith::ANDI, are_two, is_second);
+        e.op(arith::SELECT, &[divides, e.offset(unit, -1), unit], unit.r#type())
+    };
+    Units { from: moved(units.from), to: moved(units.to) }
+}
+
+// Predicates of comparisons.
+const EQ: i64 = 0;
+const NE: i64 = 1;
+const SGT: i64 = 4;
+
+/// Whether the last block along the last dimension of the grid comes first: blocks of a causal mask with the most columns do, so
+/// that the others find these packed.
+fn is_backwards(callee: &Callee<'_>) -> bool {
+    callee.columns.as_ref().is_some_and(Calls::is_causal)
+}
+
 /// The first item of a block along each dimension of the grid, and the number of the block along the last. Blocks of
 /// fixed sizes end with the last item at most.
 fn items_of<'c: 'a, 'a>(
@@ -347,9 +385,7 @@ fn items_of<'c: 'a, 'a>(
 ) -> (Vec<Value<'c, 'a>>, Value<'c, 'a>) {
     let mut items = indices(e, unit, &[rest, &[along]].concat());
     let block = items[rest.len()];
-    // The blocks of a causal mask with the most columns come first, so that the others find these packed.
-    let backwards = callee.columns.as_ref().is_some_and(Calls::is_causal);
-    let place = match backwards {
+    let place = match is_backwards(callee) {
         true => e.binary(arith::SUBI, e.offset(along, -1), block),
         false => block,
     };

@@ -3,6 +3,7 @@
 pub mod files;
 pub mod graphs;
 pub mod levels;
+pub mod pools;
 
 use irc::{ImportOptions, Results, Session, Target};
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};
