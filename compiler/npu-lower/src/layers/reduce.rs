@@ -119,10 +119,15 @@ impl Build<'_> {
         let found = reduction(graph, &function.cone);
         let of = found.and_then(|node| label(node.origin.as_deref()));
         let of = of.map_or(String::new(), |of| format!(", {of},"));
+        let last = function.cone.last().and_then(|last| graph.nodes[*last].origin.as_ref());
+        let is_own = found.is_some_and(|node| node.origin.as_ref() == last);
         let wrong = || {
-            operator(format!(
-                "the reduction before it{of} is over channels; the NPU does not compare them, and adds those of bytes only"
-            ))
+            operator(match is_own {
+                true => "a part of it is a sum over channels, as of a convolution whose weights minus their zero points are not from -128 to 127; the NPU adds channels of bytes only".to_owned(),
+                false => format!(
+                    "the reduction before it{of} is over channels; the NPU does not compare them, and adds those of bytes only"
+                ),
+            })
         };
         let cone = &function.cone[..];
         let bytes = |node: &usize| is_byte(graph, graph.nodes[*node].results[0]);

@@ -271,6 +271,19 @@ pub fn reduced(op: &str, axes: &[i64]) -> Module {
     net.values(&y)
 }
 
+/// A convolution of 1 by 1 whose weights are of `u8`, with a zero point far from 128.
+pub fn wide_weights() -> Module {
+    let (mut net, image) = Net::new(1, 32, false);
+    let scale = net.constant(&[], &[image.scale]);
+    let own = net.constant(&[], &[117_u8]);
+    let weights: Vec<u8> = (0..24).map(|number| number * 11).collect();
+    let w = net.constant(&[8, 3, 1, 1], &weights);
+    let (w_scale, w_zero) = (net.constant(&[], &[0.01_f32]), net.constant(&[], &[7_u8]));
+    let inputs = [&image.name, &scale, &own, &w, &w_scale, &w_zero, &scale, &own];
+    let name = net.node("QLinearConv", &inputs.map(String::as_str), vec![]);
+    net.values(&Map { name, channels: 8, ..image })
+}
+
 /// A function of each element of a map and of its channels.
 pub fn over_channels(op: &str, last: &str) -> Module {
     let (mut net, image) = Net::new(1, 32, false);

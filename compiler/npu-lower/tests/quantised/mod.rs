@@ -227,6 +227,17 @@ fn reductions_that_the_npu_does_not_have_are_named() {
     check("ReduceMin", &[2, 3], "it is a reduce_min of f32");
 }
 
+/// Convolutions add channels of weights that do not fit in a byte.
+#[test]
+fn weights_that_are_no_signed_bytes_are_named() {
+    let graph = nets::graph(&blocks::wide_weights());
+    let found = layers(&graph).and_then(|found| numbers(&graph, &found)).expect_err("no numbers");
+    let texts: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
+    let [text] = texts[..] else { panic!("{texts:#?}") };
+    let expected = "weights minus their zero points are not from -128 to 127";
+    assert!(text.starts_with("QLinearConv '") && text.contains(expected), "{text}");
+}
+
 /// A maximum of channels is no function of each element, although it is the element if all have one value.
 #[test]
 fn functions_of_channels_have_no_numbers() {
