@@ -153,9 +153,9 @@ impl<'c: 'a, 'a> Joined<'c, 'a> {
             let once = self.operands.iter().filter(|other| *other == operand).count() == 1;
             let is_part = |user: OperationRef<'c, 'a>| user == op || self.gone.contains(&user);
             let alone = once && is_used_only_by(*operand, is_part);
-            let part = || part_of(producer).filter(|part| part.reduction.is_none());
-            let part = alone.then(part)??;
-            reads_each_once(&self.compute, at).then_some((at, producer, part))
+            let is_free = alone && reads_each_once(&self.compute, at);
+            let part = is_free.then(|| part_of(producer)).flatten();
+            part.filter(|part| part.reduction.is_none()).map(|part| (at, producer, part))
         })
     }
 

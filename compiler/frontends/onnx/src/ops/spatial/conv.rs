@@ -1,12 +1,11 @@
 //! Convolutions.
 
+use super::pool::Pool;
 use super::window::{Window, groups, spatial_rank};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use crate::ops::pieces::{Outside, along, guarded, loops, pad, with_extent};
-use irc_tl::{
-    Binary, Builder, Built, Combine, Compute, Conv, DType, Dim, Reduction, Scalar, ValueId,
-};
+use crate::ops::pieces::{Outside, along, pad, with_extent};
+use irc_tl::{Binary, Builder, Built, Combine, Conv, DType, Dim, Reduction, Scalar, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Conv", &[1, 11, 22], conv)];
 
@@ -89,22 +88,15 @@ impl Correlation {
 
     /// For all filters of one group, the sums of the elements of each window minus a zero point, which the elements outside of
     /// the image are: `[batch, 1, ...]` of `f32`.
-    pub(super) fn sums_of_windows(&self, b: &mut Builder, zero: Option<ValueId>) -> Built {
+    pub(super) fn sums_of_windows(self, b: &mut Builder, zero: Option<ValueId>) -> Built {
         let mut x = b.cast(self.x, DType::F32)?;
         if let Some(zero) = zero {
             let zero = b.cast(zero, DType::F32)?;
             x = b.binary(Binary::Sub, x, zero)?;
         }
         let x = b.reduce(Reduction::Sum, x, &[1], true)?;
-        let mut dims = b.dims(x);
-        let extents = dims.split_off(2);
-        dims.extend(self.window.counts(&extents, false));
-        let rank = dims.len();
-        let (at, guard) = self.window.positions(&extents, 2, rank, false);
-        let from = [loops(0..2), at].concat();
-        let body = guarded(guard, Scalar::load(0, from), Scalar::number(0, DType::F32));
-        let over = self.window.kernel.clone();
-        b.compute(Compute::reduce(dims, Combine::Sum, over, body), &[x])
+        let windows = Pool::over(b, x, self.window, false);
+        windows.reduce(b, Combine::Sum, Scalar::number(0, DType::F32), |element| element)
     }
 }
 

@@ -19,7 +19,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 ];
 
 /// A window over the value `x`.
-struct Pool {
+pub(super) struct Pool {
     x: ValueId,
     window: Window,
     /// Extents of the spatial dimensions.
@@ -40,13 +40,19 @@ impl Pool {
         let automatic =
             !matches!(cx.string_or("auto_pad", "NOTSET")?.as_str(), "NOTSET" | "VALID" | "");
         let ceil = cx.int_or("ceil_mode", 0)? != 0 && !automatic;
-        let mut dims = own[..2].to_vec();
+        Ok(Self::over(cx.b, x, window, ceil))
+    }
+
+    /// That of a window; the last one along an axis may be partial if `ceil` says so.
+    pub(super) fn over(b: &Builder, x: ValueId, window: Window, ceil: bool) -> Self {
+        let mut dims = b.dims(x);
+        let extents = dims.split_off(2);
         dims.extend(window.counts(&extents, ceil));
-        Ok(Self { x, window, extents, dims, ceil })
+        Self { x, window, extents, dims, ceil }
     }
 
     /// Reduces a function of the elements of every window.
-    fn reduce(
+    pub(super) fn reduce(
         &self,
         b: &mut Builder,
         combine: Combine,
