@@ -28,6 +28,7 @@ mod open;
 mod pass;
 mod plan;
 mod report;
+mod row_steps;
 mod rules;
 mod segment;
 mod simplify;

@@ -18,6 +18,7 @@ use super::{
     loops::{WhySlow, explain_loops},
     open::{is_open, join_rows},
     report::{FusionReport, Simplification, WhyNot},
+    row_steps::join_row_steps,
     segment::{GraphSegment, Segment, segments},
     simplify::simplify_function,
     sink::sink_reshapes,
@@ -163,6 +164,7 @@ fn fuse<'c: 'a, 'a>(
     let mut inlined = inline_computes(func)?;
     join_epilogues(func, &mut inlined)?;
     inline_elementwise(func, &mut inlined)?;
+    join_row_steps(func, &mut inlined)?;
     join_rows(func)?;
     wrap_general(func, &mut inlined)?;
     let simplifications = simplify_function(func)?;

@@ -429,6 +429,17 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.value(spec.results(&[Type::vector(&[width as u64], element)]))
     }
 
+    /// The lanes of two vectors of so many, one after the other.
+    pub fn concatenated(
+        &self,
+        [low, high]: [Value<'c, 'a>; 2],
+        element: Type<'c>,
+        lanes: i64,
+    ) -> Value<'c, 'a> {
+        let picks: Vec<i64> = (0..2 * lanes).collect();
+        self.shuffle_to(low, high, &picks, Lanes::Vector(2 * lanes).of(element))
+    }
+
     /// The lanes of a vector combined by halves to one scalar.
     ///
     /// # Errors

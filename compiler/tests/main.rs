@@ -44,6 +44,7 @@ mod plan_fused;
 mod plan_run;
 mod products_of_bytes;
 mod quick_tier;
+mod row_steps;
 mod small_types;
 mod softmax;
 mod streamed;

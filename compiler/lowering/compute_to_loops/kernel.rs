@@ -1,11 +1,11 @@
 //! A kernel of loops as data: values in memory, and steps that compute them.
-use super::{expression::RESULT, nest::Nest};
+use super::{expression::RESULT, nest::Nest, rows::Rows};
 use crate::attributes::{KERNEL, OVERWRITES, TASK, dictionaries};
 use irc_dialects::tl;
 use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, Location, OperationLike, OperationRef, PassError, RegionLike, Value as MlirValue,
-    ValueLike, read,
+    ValueLike, is_used_only_by, read,
 };
 use irc_packing::Packing;
 use irc_tl::{Algorithm, Compute, DType, Dim, Op, Scalar, Type};
@@ -37,16 +37,18 @@ pub(super) struct Value {
 }
 
 /// The computation of a step.
-pub(super) enum Work {
+pub(super) enum Work<'c> {
     /// Loops around an expression: one result.
     Nest(Nest),
+    /// Several of these, which compute one row after another: the result of the last.
+    Rows(Rows<'c>),
     /// An algorithm.
     Algorithm(Algorithm),
 }
 
 /// One step.
 pub(super) struct Step<'c> {
-    pub(super) work: Work,
+    pub(super) work: Work<'c>,
     pub(super) operands: Vec<ValueId>,
     pub(super) results: Vec<ValueId>,
     pub(super) location: Location<'c>,
@@ -134,6 +136,7 @@ impl<'c> Kernel<'c> {
         for step in &self.steps {
             match &step.work {
                 Work::Nest(nest) => nest.sizes(&mut dims),
+                Work::Rows(rows) => rows.sizes(&mut dims),
                 Work::Algorithm(Algorithm::TopK { k, .. }) => dims.push(k.clone()),
                 Work::Algorithm(Algorithm::TreeEnsemble { targets, .. }) => {
                     dims.push(targets.clone());
@@ -162,6 +165,8 @@ struct Reader<'c> {
     overwrites: Vec<bool>,
     /// Whether results may be in the memory of operands, element by element.
     is_task: bool,
+    /// The type of a value between steps whose size is not known.
+    open: Option<Type>,
 }
 
 impl<'c> Reader<'c> {
@@ -191,7 +196,7 @@ impl<'c> Reader<'c> {
             Some(algorithm) => Work::Algorithm(algorithm),
             None => {
                 let nest = nest_of(&tl::op_of(op)?, &operand_types, &types[0])?;
-                if let Some(sum) = self.follow(&nest, &operands) {
+                if let Some(sum) = self.follow(op, &nest, &operands) {
                     self.values[sum].ty = types[0].clone();
                     let result = op.result(0).map_err(|error| error.to_string())?;
                     self.ids.insert(key(result.into()), sum);
@@ -210,7 +215,15 @@ impl<'c> Reader<'c> {
 
     /// Makes a map the epilogue of the sum before it, which has no memory of its own as its size is not known. Returns the
     /// value, which is that of the map then.
-    fn follow(&mut self, map: &Nest, operands: &[ValueId]) -> Option<ValueId> {
+    fn follow<'a>(
+        &mut self,
+        op: OperationRef<'c, 'a>,
+        map: &Nest,
+        operands: &[ValueId],
+    ) -> Option<ValueId>
+    where
+        'c: 'a,
+    {
         let Step { work: Work::Nest(nest), operands: read, results, .. } = self.steps.last_mut()?
         else {
             return None;
@@ -220,6 +233,10 @@ impl<'c> Reader<'c> {
         let is_sum = nest.compute.reduction.is_some();
         let is_map = map.compute.reduction.is_none() && map.epilogue.is_none() && !map.is_view;
         if !is_open || !is_sum || !is_map || !operands.contains(&sum) {
+            return None;
+        }
+        let mut values = op.operands().zip(operands).filter(|(_, id)| **id == sum);
+        if !values.all(|(value, _)| is_used_only_by(value, |user| user == op)) {
             return None;
         }
         let dims = &self.values[sum].ty.dims;
@@ -317,13 +334,24 @@ impl<'c> Reader<'c> {
             if self.values[base].origin == UNPLACED {
                 let place = match places.get(&base) {
                     Some(output) => *output,
-                    None => self.reserve(base)?,
+                    None => self.reserve(base),
                 };
                 self.values[base].origin = place;
             }
             self.values[id].origin = self.values[base].origin;
         }
         self.steps.retain(|step| !matches!(&step.work, Work::Nest(nest) if nest.is_view));
+        self.join_rows()
+    }
+
+    /// Makes the steps one that computes rows, if there is a value between them of no known size.
+    fn join_rows(&mut self) -> Result<(), String> {
+        let Some(ty) = self.open.take() else { return Ok(()) };
+        let (rows, operands) = Rows::of(&self.steps, &self.values).ok_or_else(|| {
+            format!("expected scratch of a known size inside a kernel of loops, found {ty}")
+        })?;
+        let Some(Step { results, location, .. }) = self.steps.pop() else { return Ok(()) };
+        self.steps = vec![Step { work: Work::Rows(rows), operands, results, location }];
         Ok(())
     }
 
@@ -353,19 +381,19 @@ impl<'c> Reader<'c> {
         views.map_or(id, |from| self.base(from))
     }
 
-    /// Reserves memory in the workspace, aligned to a cache line.
-    fn reserve(&mut self, id: ValueId) -> Result<Origin, String> {
+    /// Reserves memory in the workspace, aligned to a cache line. A value of no known size has none: see [`Rows`].
+    fn reserve(&mut self, id: ValueId) -> Origin {
         let ty = &self.values[id].ty;
         // The product of its sizes may be known although they are not: 0.
         let flat = Type::new(ty.dtype, [ty.elements()]);
         let size = flat.known().and_then(|known| known.byte_size().ok());
-        let size = size.and_then(|size| i64::try_from(size).ok());
-        let size = size.ok_or_else(|| {
-            format!("expected scratch of a known size inside a kernel of loops, found {ty}")
-        })?;
         let offset = self.workspace;
+        let Some(size) = size.and_then(|size| i64::try_from(size).ok()) else {
+            self.open.get_or_insert_with(|| ty.clone());
+            return Origin::Scratch(offset);
+        };
         self.workspace += (size + 63) / 64 * 64;
-        Ok(Origin::Scratch(offset))
+        Origin::Scratch(offset)
     }
 }
 

@@ -19,7 +19,9 @@ mod blocks;
 mod expression;
 mod guards;
 mod kernel;
+mod lanewise;
 mod nest;
+mod rows;
 pub mod simt;
 mod sizes;
 mod tiles;
@@ -42,6 +44,7 @@ use irc_mlir::{
 use irc_tl::{Compute, DType, Dim, Op, Scalar};
 use kernel::{Kernel, Origin, Work};
 use melior::ir::r#type::MemRefType;
+use rows::Rows;
 use sizes::Sizes;
 use std::{collections::BTreeMap, convert::Infallible};
 use transposed::Transposed;
@@ -139,6 +142,7 @@ fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, how: (i64, Dots)) {
 fn divided(kernel: &Kernel<'_>) -> Option<Vec<Dim>> {
     let cycles = kernel.steps.iter().map(|step| match &step.work {
         Work::Nest(nest) => nest::cycles(nest),
+        Work::Rows(rows) => nest::cycles(&rows.as_one()),
         Work::Algorithm(algorithm) => {
             let types: Vec<_> = step.operands.iter().map(|id| &kernel.values[*id].ty).collect();
             Some(algorithms::cycles(algorithm, &types).unwrap_or(0.into()))
@@ -296,7 +300,7 @@ fn declare<'c: 'a, 'a>(
     Ok((lowered, block))
 }
 
-fn is_ensemble(work: &Work) -> bool {
+fn is_ensemble(work: &Work<'_>) -> bool {
     matches!(work, Work::Algorithm(irc_tl::Algorithm::TreeEnsemble { .. }))
 }
 
@@ -362,12 +366,18 @@ fn fill<'c: 'a, 'a>(
                     return;
                 }
                 let types: Vec<_> = operands.iter().map(|(ty, _)| *ty).collect();
-                let scalars = |e| nest::emit(e, nest, &operands, results[0], &sizes, (part, lanes));
+                let all = types.iter().copied().chain([&kernel.values[step.results[0]].ty]);
+                let all: Vec<irc_tl::Type> = all.cloned().collect();
+                if let Some(rows) = Rows::of_nest(nest, &all, step.location) {
+                    return rows.emit(e, &operands, results[0], &sizes, (part, lanes));
+                }
+                let scalars = |e| nest::emit(e, nest, &operands, results[0], &sizes, part);
                 match Transposed::of(nest, &types, lanes) {
                     Some(copy) => copy.emit(e, &operands, results[0], &sizes, part, scalars),
                     None => scalars(e),
                 }
             }
+            Work::Rows(rows) => rows.emit(e, &operands, results[0], &sizes, (part, lanes)),
             Work::Algorithm(algorithm) => {
                 algorithms::emit(e, algorithm, &operands, &results, &sizes, part);
             }

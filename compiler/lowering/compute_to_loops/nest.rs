@@ -16,10 +16,7 @@ use crate::kernel::{
     element::{Element, Kind},
     emit::{Buffer, Emit, Lanes},
 };
-use crate::lowering::linalg_to_vector::{
-    body::{last_nan, ordered_extremum},
-    split::{self, Extent, Units},
-};
+use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
 use irc_mlir::ops::arith;
 use irc_mlir::{Type as MlirType, Value, attr};
 use irc_tl::{
@@ -122,7 +119,7 @@ pub(super) fn emit<'c: 'a, 'a>(
     operands: &[(&Type, Buffer<'c, 'a>)],
     result: Buffer<'c, 'a>,
     sizes: &Sizes<'c, 'a>,
-    (part, lanes): (Option<Part<'c, 'a>>, i64),
+    part: Option<Part<'c, 'a>>,
 ) {
     let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
     if let Some(update) = nest.update(&types) {
@@ -141,12 +138,12 @@ pub(super) fn emit<'c: 'a, 'a>(
             Ok::<_, Infallible>(vec![])
         };
         let Ok(_) = e.if_else(is_same, &[], in_place, |e| {
-            emit_whole(e, nest, operands, result, sizes, (part, lanes));
+            emit_whole(e, nest, operands, result, sizes, part);
             Ok(vec![])
         });
         return;
     }
-    emit_whole(e, nest, operands, result, sizes, (part, lanes));
+    emit_whole(e, nest, operands, result, sizes, part);
 }
 
 /// Emits what a nest replaces in an operand that is in the memory of the result. The loops around it are divided into
@@ -185,7 +182,7 @@ fn emit_whole<'c: 'a, 'a>(
     operands: &[(&Type, Buffer<'c, 'a>)],
     result: Buffer<'c, 'a>,
     sizes: &Sizes<'c, 'a>,
-    (part, lanes): (Option<Part<'c, 'a>>, i64),
+    part: Option<Part<'c, 'a>>,
 ) {
     let flat = flattened(nest, operands)
         .or_else(|| reduced_at_once(nest, operands))
@@ -197,10 +194,7 @@ fn emit_whole<'c: 'a, 'a>(
     let operands: Vec<_> =
         types.into_iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
     let mut writer = Writer::new(nest, &operands, result, sizes);
-    let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
-    if reduces_a_row(&nest.compute, &types) {
-        writer.row = Some(Lanes::Vector(lanes));
-    } else if runs_in_columns(&nest.compute) {
+    if runs_in_columns(&nest.compute) {
         writer.columns = Some(Columns::new(e, writer.elements(e).1));
     }
     writer.has_divided_rows = nest.epilogue.is_none() && rows::are_divided(&nest.compute);
@@ -239,19 +233,6 @@ fn runs_in_columns(compute: &Compute) -> bool {
     reads_along(&compute.body, compute.dims.len() - 1)
 }
 
-/// Whether a reduction combines contiguous elements of single precision, one row for each element of the result.
-fn reduces_a_row(compute: &Compute, types: &[&Type]) -> bool {
-    let (Some(reduction), Scalar::Load(operand, at)) = (&compute.reduction, &compute.body) else {
-        return false;
-    };
-    let reduced = compute.dims.len();
-    let Some((innermost, outer)) = at.split_last() else { return false };
-    reduction.dims.len() == 1
-        && types[*operand].dtype == DType::F32
-        && *innermost == Scalar::Loop(reduced)
-        && !outer.iter().any(|index| depends_on(index, reduced))
-}
-
 pub(super) struct Writer<'n, 'c, 'a> {
     pub(super) nest: &'n Nest,
     pub(super) operands: &'n [(&'n Type, Buffer<'c, 'a>)],
@@ -260,8 +241,6 @@ pub(super) struct Writer<'n, 'c, 'a> {
     pub(super) strides: Option<&'n [i64]>,
     pub(super) sizes: &'n Sizes<'c, 'a>,
     columns: Option<Columns<'c, 'a>>,
-    /// The vectors in which the contiguous elements of a row are reduced.
-    row: Option<Lanes>,
     /// Whether a row of a map has several loops.
     has_divided_rows: bool,
 }
@@ -280,7 +259,6 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
             strides: None,
             sizes,
             columns: None,
-            row: None,
             has_divided_rows: false,
         }
     }
@@ -361,10 +339,7 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
             None => self.body(e, at, known).emit(e, &self.nest.compute.body),
             Some(reduction) => {
                 let start = self.neutral(e, reduction);
-                let total = match self.row {
-                    Some(lanes) => self.whole_row(e, reduction, at, (start, lanes)),
-                    None => self.inner(e, reduction, &mut at.to_vec(), start, known),
-                };
+                let total = self.inner(e, reduction, &mut at.to_vec(), start, known);
                 self.finished(e, at, total)
             }
         }
@@ -616,83 +591,6 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
             vec![total]
         });
         totals[0]
-    }
-
-    /// The reduction of a row of contiguous elements, in several vectors side by side.
-    fn whole_row(
-        &self,
-        e: Emit<'c, 'a>,
-        reduction: &Reduce,
-        at: &[Value<'c, 'a>],
-        (start, lanes): (Value<'c, 'a>, Lanes),
-    ) -> Value<'c, 'a> {
-        const VECTORS: i64 = 4;
-        let Scalar::Load(operand, index) = &self.nest.compute.body else { return start };
-        let (buffer, width) = (self.operands[*operand].1, lanes.count());
-        let (_, element) = self.elements(e);
-        let place = |e: Emit<'c, 'a>, first: Value<'c, 'a>| {
-            self.body(e, &[at, &[first]].concat(), &Known::new()).place(e, *operand, index)
-        };
-        let larger = matches!(reduction.combine, Combine::Max);
-        let is_extremum = larger || matches!(reduction.combine, Combine::Min);
-        let joined =
-            |e: Emit<'c, 'a>, total: Value<'c, 'a>, value: Value<'c, 'a>, lanes| match reduction
-                .combine
-            {
-                Combine::Sum => e.binary(arith::ADDF, total, value),
-                Combine::Product => e.binary(arith::MULF, total, value),
-                Combine::Max | Combine::Min => {
-                    ordered_extremum(e, larger, [value, total], element.storage, lanes)
-                }
-            };
-        // Beside an extremum of the other elements, the last NaN in each lane, or zero.
-        let next = |e: Emit<'c, 'a>, state: &[Value<'c, 'a>], values: &[Value<'c, 'a>]| {
-            let mut next = state.to_vec();
-            for (total, value) in next.iter_mut().zip(values) {
-                *total = joined(e, *total, *value, lanes);
-            }
-            if let Some(unordered) = next.last_mut().filter(|_| is_extremum) {
-                for value in values {
-                    *unordered = last_nan(e, *value, *unordered, element.storage, lanes);
-                }
-            }
-            next
-        };
-        let end = self.sizes.value(e, &reduction.dims[0]);
-        let rest = e.binary(arith::REMSI, end, e.index(VECTORS * width));
-        let whole = e.binary(arith::SUBI, end, rest);
-        let neutral = e.splat(start, lanes);
-        let zero = is_extremum.then(|| e.zero(element.storage, lanes));
-        let bounds = (e.index(0), whole, VECTORS * width);
-        let mut state = vec![neutral; VECTORS as usize];
-        state.extend(zero);
-        let Ok(mut state) = e.for_each::<Infallible>(bounds, &state, |e, first, state| {
-            let first = place(e, first);
-            let load = |vector| e.load_lanes(buffer, e.offset(first, vector * width), lanes, None);
-            Ok(next(e, state, &(0..VECTORS).map(load).collect::<Vec<_>>()))
-        });
-        let unordered = if is_extremum { state.pop() } else { None };
-        let total = state.into_iter().reduce(|left, right| joined(e, left, right, lanes));
-        let state: Vec<Value> = total.into_iter().chain(unordered).collect();
-        let bounds = (whole, end, width);
-        let Ok(state) = e.for_each::<Infallible>(bounds, &state, |e, first, state| {
-            let mask = e.first_lanes(e.binary(arith::SUBI, end, first), lanes);
-            let value = e.load_lanes(buffer, place(e, first), lanes, mask);
-            let value = match mask {
-                Some(mask) => {
-                    e.op(arith::SELECT, &[mask, value, neutral], lanes.of(element.storage))
-                }
-                None => value,
-            };
-            Ok(next(e, state, &[value]))
-        });
-        let combine = |low, high, lanes| Ok::<_, Infallible>(joined(e, low, high, lanes));
-        let Ok(total) = e.by_halves(state[0], element.storage, lanes, combine);
-        let Some(unordered) = state.get(1) else { return total };
-        // A sum is NaN if one of its terms is.
-        let add = |low, high, _| Ok::<_, Infallible>(e.binary(arith::ADDF, low, high));
-        let Ok(nan) = e.by_halves(*unordered, element.storage, lanes, add);
-        e.binary(arith::ADDF, total, nan)
     }
 
     /// The quotients and remainders of the expression that do not depend on the innermost loop, computed

@@ -98,7 +98,7 @@ fn divides_by_near<'c: 'a, 'a>(
 /// `x / d` as a product with the reciprocal of `d`, which the compiler moves out of the loop; within
 /// 1.5 units in the last place. A power of two keeps the reciprocal of a tiny or huge `d` finite; a divisor of
 /// at least 1 is a sum of powers that are at most 1, and needs none.
-fn divide<'c: 'a, 'a>(
+pub fn divide<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     x: Value<'c, 'a>,
     d: Value<'c, 'a>,
@@ -212,8 +212,8 @@ fn is_number(value: Value<'_, '_>) -> bool {
         .is_some_and(|float| !float.value().is_nan())
 }
 
-/// The maximum or minimum of two floats, NaN if either is; zeros of either sign are equal. On x86
-/// one maximum and one blend that does not depend on it. The accumulator comes first: only the maximum depends on it.
+/// The maximum or minimum of two floats, NaN if either is; zeros of either sign are equal. On x86 one blend and one maximum; in
+/// the other order, LLVM 22 would make a comparison of what is the maximum.
 pub fn extremum<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     larger: bool,
@@ -221,12 +221,12 @@ pub fn extremum<'c: 'a, 'a>(
     element: Type<'c>,
     lanes: Lanes,
 ) -> Value<'c, 'a> {
-    let ordered = ordered_extremum(e, larger, [b, a], element, lanes);
-    last_nan(e, b, ordered, element, lanes)
+    let unordered = last_nan(e, b, a, element, lanes);
+    ordered_extremum(e, larger, [b, unordered], element, lanes)
 }
 
 /// A float if it is NaN, otherwise another.
-pub fn last_nan<'c: 'a, 'a>(
+fn last_nan<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     value: Value<'c, 'a>,
     other: Value<'c, 'a>,

@@ -19,7 +19,7 @@ use super::{
 use crate::kernel::emit::{self, Emit, Lanes};
 use elements::Around;
 use irc_mlir::ops::{arith, linalg, tensor};
-use irc_mlir::{OperationLike, TypeLike, Value};
+use irc_mlir::{OperationLike, Type, TypeLike, Value};
 use std::cell::RefCell;
 use transposed::{Stored, Transposed};
 
@@ -374,13 +374,15 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         let mut values = carried.to_vec();
         if let Some(wide) = self.wide().filter(|_| blocks > 0) {
             let hoisted = wide.hoist(cg, e, ivs)?;
-            e.for_each((from, to, step), &[], |e, iv, _| {
+            let sums = self.side_by_side(cg, e, &values);
+            let sums = e.for_each((from, to, step), &sums, |e, iv, carried| {
                 for copy in 0..self.unroll {
                     let point = self.point(ivs, Some(e.offset(iv, copy as i64 * width)), None);
                     self.emit_prefetches(cg, e, &point);
                 }
-                wide.emit_point(cg, e, &wide.point(ivs, Some(iv), None), &[], &hoisted)
+                wide.emit_point(cg, e, &wide.point(ivs, Some(iv), None), carried, &hoisted)
             })?;
+            values = self.apart(cg, e, &sums);
         } else if blocks > 0 {
             values = e.for_each((from, to, step), &values, |e, iv, carried| {
                 // The next iteration adds to the other copies; after a block, each is in its place.
@@ -415,7 +417,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
     }
 
     /// As one whose vectors have the elements of all those of an iteration: each op is then one on several registers, which do not
-    /// wait for each other. `None` if there is one vector, or if values are accumulated.
+    /// wait for each other. `None` if there is one vector.
     fn wide(&self) -> Option<Self> {
         (self.unroll > 1 && self.has_wide_vectors()).then(|| Self {
             pass: self.pass,
@@ -424,13 +426,58 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             lanes: Lanes::Vector(self.lanes.count() * self.unroll as i64),
             unroll: 1,
             copies: 1,
-            accumulators: vec![],
+            accumulators: self.accumulators.clone(),
             transposed: None,
         })
     }
 
     fn has_wide_vectors(&self) -> bool {
-        self.accumulators.is_empty() && self.transposed.is_none()
+        self.transposed.is_none() && (self.accumulators.is_empty() || !self.pass.partial)
+    }
+
+    /// The element types of the accumulators.
+    fn elements(&self, cg: &Codegen<'c, 'a>) -> Vec<Type<'c>> {
+        let output = |s: usize, index: usize| cg.kernel.stages[s].outputs[index].tensor;
+        let accumulators = self.accumulators.iter();
+        accumulators.map(|(s, index, _)| cg.kernel.tensors[output(*s, *index)].element).collect()
+    }
+
+    /// The copies of each accumulator as one wide vector.
+    fn side_by_side(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        copies: &[Value<'c, 'a>],
+    ) -> Vec<Value<'c, 'a>> {
+        let elements = self.elements(cg);
+        let joined = |(number, element): (usize, &Type<'c>)| {
+            let own = copies.iter().skip(number).step_by(elements.len());
+            let (mut parts, mut lanes): (Vec<_>, _) = (own.copied().collect(), self.lanes.count());
+            while parts.len() > 1 {
+                let pairs = parts.chunks(2);
+                parts =
+                    pairs.map(|two| e.concatenated([two[0], two[1]], *element, lanes)).collect();
+                lanes *= 2;
+            }
+            parts[0]
+        };
+        elements.iter().enumerate().map(joined).collect()
+    }
+
+    /// The copies of accumulators that wide vectors hold.
+    fn apart(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        wide: &[Value<'c, 'a>],
+    ) -> Vec<Value<'c, 'a>> {
+        let (elements, width) = (self.elements(cg), self.lanes.count());
+        let mut copies = vec![];
+        for copy in 0..self.copies as i64 {
+            let each = wide.iter().zip(&elements);
+            copies.extend(each.map(|(all, element)| e.slice(*all, *element, copy * width, width)));
+        }
+        copies
     }
 
     /// The elements of an innermost loop over rows after the last whole block of vectors: those up to `end`, of `rows`.

@@ -7,7 +7,7 @@ use super::{
     access::Access,
     codegen::{Codegen, Place},
     error::Result,
-    kernel::{Stage, TensorId},
+    kernel::{Operand, Stage, TensorId},
     pass::{Pass, Prefetch},
     split::{self, Extent, Units},
 };
@@ -107,6 +107,7 @@ fn rows_agree(cg: &Codegen<'_, '_>, stages: &[usize], outer: usize) -> bool {
 /// At an op of a region without a vector form.
 pub fn emit_nest<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, nest: &Nest) -> Result<()> {
     let mut passes = plan_passes(cg, nest);
+    compute_again(cg, nest, &mut passes);
     place_intermediates(cg, e, nest, &passes);
     let streamed = streamed(cg, &passes);
     plan_prefetches(cg, nest, &mut passes, &streamed);
@@ -229,6 +230,51 @@ fn plan_passes(cg: &Codegen<'_, '_>, nest: &Nest) -> Vec<Pass> {
     passes.into_iter().map(|(_, pass)| pass).collect()
 }
 
+/// The maximum number of ops of a stage that later passes compute again.
+const MAX_AGAIN: usize = 1;
+
+/// Adds stages of little work to the later passes that read them, so that their rows are not stored: those that read what is
+/// outside of the nest, or one element per row.
+fn compute_again(cg: &Codegen<'_, '_>, nest: &Nest, passes: &mut [Pass]) {
+    for s in &nest.stages {
+        let stage = &cg.kernel.stages[*s];
+        let [output] = &stage.outputs[..] else { continue };
+        let is_kept = |input: &Operand| match cg.producer(input.tensor, &nest.stages) {
+            None => true,
+            Some((from, _)) => cg.kernel.stages[from].parallel == nest.outer,
+        };
+        let can_be = !stage.reduces()
+            && stage.gathered.is_empty()
+            && stage.parallel > nest.outer
+            && cg.kernel.ops(*s) <= MAX_AGAIN
+            && stage.inputs.iter().all(is_kept)
+            && !cg.read_by_other(output.tensor, &nest.stages);
+        let reads = |pass: &Pass| {
+            let mut readers = pass.stages.iter().map(|reader| &cg.kernel.stages[*reader]);
+            readers.any(|reader| reader.inputs.iter().any(|input| input.tensor == output.tensor))
+        };
+        let meets = |pass: &Pass| {
+            let mut readers = pass.stages.iter().map(|reader| &cg.kernel.stages[*reader]);
+            !pass.partial
+                && pass.sizes == stage.sizes[nest.outer..]
+                && readers.all(|reader| {
+                    let inputs = reader.inputs.iter();
+                    let mut own = inputs.filter(|input| input.tensor == output.tensor);
+                    own.all(|input| input.access == output.access)
+                        && !reader.gathered.contains(&output.tensor)
+                })
+        };
+        let Some(first) = passes.iter().position(|pass| pass.stages.contains(s)) else { continue };
+        if !can_be || !passes[first..].iter().all(|pass| !reads(pass) || meets(pass)) {
+            continue;
+        }
+        for pass in passes[first + 1..].iter_mut().filter(|pass| reads(pass)) {
+            let place = pass.stages.partition_point(|other| other < s);
+            pass.stages.insert(place, *s);
+        }
+    }
+}
+
 /// Whether some inner loops are parallel while others reduce.
 fn is_partial(stage: &Stage<'_, '_>, outer: usize) -> bool {
     stage.reduces() && stage.parallel > outer
@@ -290,28 +336,28 @@ fn place_intermediates<'c: 'a, 'a>(
     nest: &Nest,
     passes: &[Pass],
 ) {
-    for pass in passes {
-        for s in &pass.stages {
-            for index in 0..cg.kernel.stages[*s].outputs.len() {
-                place_output(cg, e, nest, pass, *s, index);
-            }
+    for s in &nest.stages {
+        let with = passes.iter().filter(|pass| pass.stages.contains(s));
+        let with: Vec<usize> = with.flat_map(|pass| pass.stages.iter().copied()).collect();
+        for index in 0..cg.kernel.stages[*s].outputs.len() {
+            place_output(cg, e, nest, &with, (*s, index));
         }
     }
 }
 
+/// Assigns a place to an output of a stage, which is in the passes with some stages.
 fn place_output<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
     nest: &Nest,
-    pass: &Pass,
-    s: usize,
-    index: usize,
+    with: &[usize],
+    (s, index): (usize, usize),
 ) {
     let stage = &cg.kernel.stages[s];
     let output = stage.outputs[index].clone();
     let used_outside = cg.read_by_other(output.tensor, &nest.stages);
     let one_per_row = stage.parallel == nest.outer;
-    let in_pass = !stage.reduces() && !cg.read_by_other(output.tensor, &pass.stages);
+    let in_pass = !stage.reduces() && !cg.read_by_other(output.tensor, with);
     let row = output.access.span(nest.outer, &stage.sizes) + 1;
     if cg.is_result(output.tensor) {
         return;

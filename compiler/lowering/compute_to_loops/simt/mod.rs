@@ -653,6 +653,7 @@ fn fill<'c: 'a, 'a>(
                 let with = (&team, device, partial);
                 step::emit(e, nest, (&operands, &own), result, &sizes, with);
             }
+            Work::Rows(_) => unreachable!("sizes are known, so values between steps have memory"),
             Work::Algorithm(algorithm) => {
                 let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();
                 let emit = |e, part| {

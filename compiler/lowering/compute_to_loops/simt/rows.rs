@@ -14,12 +14,12 @@ use super::{
     access::{aligned, in_windows, windowed},
     arith,
     step::{ACCESS, WARP},
-    team::{Team, indices, long, product, shuffle, when},
+    team::{Team, indices, product, shuffle, when},
 };
 use crate::kernel::emit::Buffer;
 use irc_mlir::Value;
 use irc_mlir::ops::vector;
-use irc_tl::{DType, Dim, Reduce, Scalar, Type};
+use irc_tl::{DType, Dim, Reduce, RowForm, RowPattern, RowSpace, Scalar};
 use std::collections::BTreeMap;
 
 /// The maximum number of elements of a row that a thread computes.
@@ -36,34 +36,10 @@ const MAX_AHEAD: usize = 16;
 const MIN_WARP_ROWS: i64 = 256;
 const MAX_WARP_COLUMNS: i64 = 256;
 
-/// What a step computes of a row.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Its elements.
-    Elements,
-    /// A reduction of its elements.
-    Reduced,
-    /// One element.
-    Single,
-}
-
-/// The element that a load reads.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Pattern {
-    /// That at the row and the column.
-    Element,
-    /// That of the column.
-    Column,
-    /// That of the row.
-    Row,
-    /// Another.
-    Other,
-}
-
 /// A load of a step.
 struct Loaded {
     load: Scalar,
-    pattern: Pattern,
+    pattern: RowPattern,
     value: ValueId,
 }
 
@@ -71,10 +47,8 @@ struct Loaded {
 pub(super) struct Rows {
     /// The number of steps.
     pub(super) count: usize,
-    /// The dimensions of more than one element that number rows, and those of a row.
-    rows: Vec<Dim>,
-    columns: Vec<Dim>,
-    forms: Vec<Form>,
+    space: RowSpace,
+    forms: Vec<RowForm>,
     /// The results that other steps read, or that are outputs.
     pub(super) stored: Vec<bool>,
     /// The number of threads that compute a row together.
@@ -95,20 +69,18 @@ impl Rows {
         let reduced = ahead
             .map_while(|step| match &step.work {
                 Work::Nest(nest) => Some(nest),
-                Work::Algorithm(_) => None,
+                Work::Rows(_) | Work::Algorithm(_) => None,
             })
             .find(|nest| nest.compute.reduction.is_some())?;
-        let reduction = reduced.compute.reduction.as_ref()?;
         let mut found = Self {
             count: 0,
-            rows: long(&reduced.compute.dims).cloned().collect(),
-            columns: long(&reduction.dims).cloned().collect(),
+            space: RowSpace::of(&reduced.compute)?,
             forms: vec![],
             stored: vec![],
             width: 0,
             neighbours: 1,
         };
-        let mut made: BTreeMap<Origin, (Form, DType)> = BTreeMap::new();
+        let mut made: BTreeMap<Origin, (RowForm, DType)> = BTreeMap::new();
         for step in &kernel.steps[first..] {
             let Some(form) = found.form(kernel, step, &made) else { break };
             let result = &kernel.values[step.results[0]];
@@ -116,7 +88,7 @@ impl Rows {
             found.forms.push(form);
         }
         found.count = found.forms.len();
-        if found.count < 2 || !found.forms.contains(&Form::Reduced) {
+        if found.count < 2 || !found.forms.contains(&RowForm::Reduced) {
             return None;
         }
         let others = kernel.steps[..first].iter().chain(&kernel.steps[first + found.count..]);
@@ -141,16 +113,10 @@ impl Rows {
         &self,
         kernel: &Kernel<'_>,
         step: &Step<'_>,
-        made: &BTreeMap<Origin, (Form, DType)>,
-    ) -> Option<Form> {
+        made: &BTreeMap<Origin, (RowForm, DType)>,
+    ) -> Option<RowForm> {
         let Work::Nest(nest) = &step.work else { return None };
-        let dims = || long(&nest.compute.dims);
-        let form = match &nest.compute.reduction {
-            Some(reduction) => (dims().eq(&self.rows) && long(&reduction.dims).eq(&self.columns))
-                .then_some(Form::Reduced)?,
-            None if dims().eq(self.rows.iter().chain(&self.columns)) => Form::Elements,
-            None => dims().eq(&self.rows).then_some(Form::Single)?,
-        };
+        let form = self.space.form(&nest.compute)?;
         let result = &kernel.values[step.results[0]];
         if result.ty.dtype.is_small() || nest.compute.dims.iter().any(|dim| dim.is(0)) {
             return None;
@@ -159,38 +125,16 @@ impl Rows {
         let fits = loads.iter().all(|load| {
             let value = &kernel.values[load.value];
             let Some((form, dtype)) = made.get(&value.origin) else { return true };
-            let pattern = match form {
-                Form::Elements => Pattern::Element,
-                Form::Reduced | Form::Single => Pattern::Row,
-            };
-            load.pattern == pattern && *dtype == value.ty.dtype
+            load.pattern == form.pattern() && *dtype == value.ty.dtype
         });
         // Products of matrices are computed in tiles.
-        let reads_rows =
-            form != Form::Reduced || loads.iter().any(|load| load.pattern == Pattern::Element);
+        let reads_rows = form != RowForm::Reduced
+            || loads.iter().any(|load| load.pattern == RowPattern::Element);
         (fits && reads_rows).then_some(form)
     }
 
-    /// The loops that number rows and columns in a step.
-    fn loops(&self, nest: &Nest) -> (Vec<usize>, Vec<usize>) {
-        let dims = &nest.compute.dims;
-        let reduced = nest.compute.reduction.iter().flat_map(|it| &it.dims);
-        let all = dims.iter().chain(reduced).enumerate();
-        let mut loops = all.filter(|(_, dim)| !dim.is(1)).map(|(it, _)| it);
-        let rows = loops.by_ref().take(self.rows.len()).collect();
-        (rows, loops.collect())
-    }
-
-    fn loads(&self, kernel: &Kernel<'_>, step: &Step<'_>, form: Form) -> Vec<Loaded> {
+    fn loads(&self, kernel: &Kernel<'_>, step: &Step<'_>, form: RowForm) -> Vec<Loaded> {
         let Work::Nest(nest) = &step.work else { return vec![] };
-        let (rows, columns) = self.loops(nest);
-        let is_at = |ty: &Type, at: &[Scalar], dims: &[&[Dim]], loops: &[&[usize]]| {
-            let read = ty.dims.iter().zip(at).filter(|(dim, _)| !dim.is(1));
-            long(&ty.dims).eq(dims.concat().iter())
-                && read
-                    .map(|(_, index)| index.clone())
-                    .eq(loops.concat().into_iter().map(Scalar::Loop))
-        };
         let mut found: Vec<Loaded> = vec![];
         let mut visit = |part: &Scalar| {
             let Scalar::Load(operand, at) = part else { return };
@@ -199,17 +143,7 @@ impl Rows {
             }
             let value = step.operands[*operand];
             let ty = &kernel.values[value].ty;
-            let pattern = if form != Form::Single
-                && is_at(ty, at, &[&self.rows, &self.columns], &[&rows, &columns])
-            {
-                Pattern::Element
-            } else if is_at(ty, at, &[&self.rows], &[&rows]) {
-                Pattern::Row
-            } else if form != Form::Single && is_at(ty, at, &[&self.columns], &[&columns]) {
-                Pattern::Column
-            } else {
-                Pattern::Other
-            };
+            let pattern = self.space.pattern((&nest.compute, form), ty, at);
             found.push(Loaded { load: part.clone(), pattern, value });
         };
         nest.compute.body.walk(&mut visit);
@@ -234,7 +168,7 @@ impl Rows {
             steps.iter().zip(&self.forms).flat_map(|(step, form)| self.loads(kernel, step, *form));
         !outputs.iter().any(overwrites)
             && loads.all(|load| {
-                load.pattern != Pattern::Other
+                load.pattern != RowPattern::Other
                     || !matches!(kernel.values[load.value].origin, Origin::Input(_))
             })
     }
@@ -247,7 +181,7 @@ impl Rows {
         strides: &Strides,
         threads: i64,
     ) -> bool {
-        let (rows, columns) = (product(&self.rows), product(&self.columns));
+        let (rows, columns) = (product(&self.space.rows), product(&self.space.columns));
         let is_warp = threads % WARP != 0
             || columns <= MAX_WARP_COLUMNS
             || rows >= MIN_WARP_ROWS && columns <= WARP * MAX_ELEMENTS;
@@ -260,14 +194,14 @@ impl Rows {
             nest.epilogue.iter().for_each(|epilogue| epilogue.walk(&mut |_| parts += 1));
             let form = self.forms[number];
             let is_bool = |value: ValueId| kernel.values[value].ty.dtype == DType::Bool;
-            if form == Form::Reduced && !is_warp && is_bool(step.results[0]) {
+            if form == RowForm::Reduced && !is_warp && is_bool(step.results[0]) {
                 return false;
             }
-            if form == Form::Elements && self.stored[number] {
+            if form == RowForm::Elements && self.stored[number] {
                 widest = widest.max(bytes(kernel, step.results[0]));
             }
             for load in self.loads(kernel, step, form) {
-                if matches!(load.pattern, Pattern::Element | Pattern::Column)
+                if matches!(load.pattern, RowPattern::Element | RowPattern::Column)
                     && strides.values[load.value].is_none()
                 {
                     widest = widest.max(bytes(kernel, load.value));
@@ -288,7 +222,7 @@ impl Rows {
     /// The number of times that a thread computes neighbours of a row.
     fn chunks(&self) -> i64 {
         let each = self.width * self.neighbours;
-        let columns = product(&self.columns);
+        let columns = product(&self.space.columns);
         columns.div_euclid(each) + i64::from(columns % each != 0)
     }
 }
@@ -324,7 +258,7 @@ struct Chunk<'c, 'a> {
 }
 
 /// What has been loaded: the origin of the value, its type, the elements, and the number of the chunk.
-type LoadKey = (Origin, DType, Pattern, usize);
+type LoadKey = (Origin, DType, RowPattern, usize);
 
 /// What a thread knows of a row, by the origin of values.
 #[derive(Default)]
@@ -339,13 +273,13 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
     /// Emits the loop over rows.
     pub(super) fn emit(&self, e: Emit<'c, 'a>, sizes: &Sizes<'c, 'a>) {
         let rows = self.rows;
-        let count = e.index(product(&rows.rows));
+        let count = e.index(product(&rows.space.rows));
         let by = e.index(rows.width);
         let first = e.binary(arith::DIVUI, self.team.first(e), by);
         let all = e.binary(arith::DIVUI, self.team.all(e), by);
         let lane = e.binary(arith::REMUI, self.team.thread, by);
         let Ok(_) = e.for_each_step::<Infallible>((first, count, all), &[], |e, number, _| {
-            let row = Row { at: indices(e, &rows.rows, number), number };
+            let row = Row { at: indices(e, &rows.space.rows, number), number };
             let chunks: Vec<_> =
                 (0..rows.chunks()).map(|chunk| self.chunk(e, lane, chunk)).collect();
             let mut registers = Registers::default();
@@ -367,7 +301,7 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
     }
 
     fn chunk(&self, e: Emit<'c, 'a>, lane: Value<'c, 'a>, chunk: i64) -> Chunk<'c, 'a> {
-        let Rows { columns, width, neighbours, .. } = self.rows;
+        let Rows { space: RowSpace { columns, .. }, width, neighbours, .. } = self.rows;
         let count = product(columns);
         let start = e.offset(e.scale(lane, *neighbours), chunk * width * neighbours);
         let ends = (chunk + 1) * width * neighbours;
@@ -414,7 +348,7 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
         };
         let stored = self.rows.stored[number];
         let made = match (form, &nest.compute.reduction) {
-            (Form::Reduced, Some(reduction)) => {
+            (RowForm::Reduced, Some(reduction)) => {
                 let mut total = writer.neutral(e, reduction);
                 for (part, chunk) in chunks.iter().enumerate() {
                     for (next, columns) in chunk.at.iter().enumerate() {
@@ -433,7 +367,7 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
                 let value = writer.finished_with(e, &at(None), total, &known(None));
                 vec![value]
             }
-            (Form::Elements, _) => {
+            (RowForm::Elements, _) => {
                 let mut values = vec![];
                 for (part, chunk) in chunks.iter().enumerate() {
                     for (next, columns) in chunk.at.iter().enumerate() {
@@ -447,13 +381,13 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
         };
         if stored {
             match form {
-                Form::Elements => {
+                RowForm::Elements => {
                     let each = made.chunks(self.rows.neighbours as usize).zip(chunks);
                     for (values, chunk) in each {
                         self.store(e, &writer, (nest, row, chunk), values);
                     }
                 }
-                Form::Reduced | Form::Single => {
+                RowForm::Reduced | RowForm::Single => {
                     let is_first = e.compare(EQ, lane, e.index(0));
                     let at = at(None);
                     when(e, is_first, |e| writer.store(e, &at, made[0]));
@@ -494,9 +428,9 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
         let dtype = value.ty.dtype;
         let origin = value.origin;
         let (part, next) = match (load.pattern, part) {
-            (Pattern::Other, _) => return None,
-            (Pattern::Row, _) => (0, 0),
-            (Pattern::Element | Pattern::Column, part) => part?,
+            (RowPattern::Other, _) => return None,
+            (RowPattern::Row, _) => (0, 0),
+            (RowPattern::Element | RowPattern::Column, part) => part?,
         };
         if let Some(made) = registers.made.get(&origin) {
             return made.get(part * neighbours as usize + next).copied();
@@ -506,14 +440,14 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
         }
         let id = (origin, dtype, load.pattern, part);
         let values = registers.loaded.entry(id).or_insert_with(|| {
-            let columns = product(&self.rows.columns);
+            let columns = product(&self.rows.space.columns);
             let place = match load.pattern {
-                Pattern::Row => row.number,
-                Pattern::Column => chunks[part].first,
+                RowPattern::Row => row.number,
+                RowPattern::Column => chunks[part].first,
                 _ => e.add(e.scale(row.number, columns), chunks[part].first),
             };
             let buffer = self.buffers[load.value];
-            if load.pattern == Pattern::Row || neighbours == 1 {
+            if load.pattern == RowPattern::Row || neighbours == 1 {
                 return vec![(from_memory(e, e.load(buffer, place), dtype), dtype)];
             }
             let vector = Lanes::Vector(neighbours).of(buffer.element);
@@ -576,7 +510,7 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
                 values.iter().map(|(value, dtype)| to_memory(e, *value, *dtype)).collect();
             let element = writer.result.element;
             let all = e.op(vector::FROM_ELEMENTS, &values, Lanes::Vector(neighbours).of(element));
-            let place = e.add(e.scale(row.number, product(&self.rows.columns)), chunk.first);
+            let place = e.add(e.scale(row.number, product(&self.rows.space.columns)), chunk.first);
             let spec = e.spec(vector::STORE).operands(&[all, writer.result.memref, place]);
             spec.attr("alignment", aligned(e, element, neighbours)).append(&e.block);
         };

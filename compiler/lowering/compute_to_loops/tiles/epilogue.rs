@@ -1,18 +1,14 @@
 //! The epilogue of a nest in tiles: functions of sums in registers. Others than those of vectors are computed later: finished
 //! sums are read from the cache, and replaced by the elements of the result.
 use super::Writer;
-use crate::kernel::{
-    arithmetic,
-    emit::{Buffer, Emit, Lanes},
-};
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::compute_to_loops::{
-    element,
-    expression::{Body, Known, RESULT, Typed, loop_number, scope_of},
+    expression::{Body, Known, RESULT, loop_number},
+    lanewise::{Elements, Lanewise, Loaded},
     nest::Nest,
 };
-use crate::lowering::linalg_to_vector::body::ordered_extremum;
 use irc_mlir::Value;
-use irc_tl::{Binary, DType, Scalar, Type, Unary};
+use irc_tl::{DType, Scalar, Type};
 use std::convert::Infallible;
 
 /// An epilogue that reads operands at the result's own element, or at one that some outer loops select.
@@ -79,7 +75,10 @@ impl Epilogue {
         let dtypes: Vec<DType> = operands.iter().map(|ty| ty.dtype).chain(of_own).collect();
         let dtype = dtype_of(&body, sum, &dtypes);
         let is_single = own.iter().all(|operand| types[*operand].dtype == DType::F32);
-        let is_vector = is_single && is_vector(&body, types.len());
+        let own_from = types.len();
+        let is_vector = is_single
+            && body.is_lanewise(&|part| varies(part, own_from))
+            && converts_vectors(&body, own_from);
         Some(Self { body, own, loops, outer, is_vector, sum, dtype })
     }
 }
@@ -98,28 +97,22 @@ fn dtype_of(scalar: &Scalar, sum: DType, operands: &[DType]) -> DType {
     }
 }
 
-/// Whether an expression reads the reduced value, or an operand from the one of this number on.
-fn varies(scalar: &Scalar, own: usize) -> bool {
-    let mut found = false;
-    scalar.walk(&mut |part| found |= matches!(part, Scalar::Load(of, _) if *of >= own));
-    found
+/// Whether a part of an expression reads the reduced value, or an operand from the one of this number on.
+fn varies(part: &Scalar, own: usize) -> bool {
+    matches!(part, Scalar::Load(of, _) if *of >= own)
 }
 
-/// Whether an expression is a constant other than NaN.
-fn is_number(scalar: &Scalar) -> bool {
-    matches!(scalar, Scalar::Float(bits, _) if !f64::from_bits(*bits).is_nan())
-}
-
-/// Whether what varies are functions.
-fn is_vector(scalar: &Scalar, own: usize) -> bool {
-    match scalar {
-        _ if !varies(scalar, own) => true,
-        Scalar::Load(..) => true,
-        Scalar::Unary(_, x) => is_vector(x, own),
-        Scalar::Cast(DType::F32 | DType::I32 | DType::U8 | DType::I8, _, x) => is_vector(x, own),
-        Scalar::Binary(_, x, y) => [x, y].into_iter().all(|operand| is_vector(operand, own)),
-        _ => false,
-    }
+/// Whether vectors hold what is converted.
+fn converts_vectors(body: &Scalar, own: usize) -> bool {
+    let mut fits = true;
+    body.walk(&mut |part| {
+        if let Scalar::Cast(to, _, x) = part
+            && x.any(&|part| varies(part, own))
+        {
+            fits &= matches!(to, DType::F32 | DType::I32 | DType::U8 | DType::I8);
+        }
+    });
+    fits
 }
 
 impl<'n, 'c: 'a, 'a> Finish<'n, 'c, 'a> {
@@ -153,11 +146,10 @@ impl<'n, 'c: 'a, 'a> Finish<'n, 'c, 'a> {
     }
 }
 
-/// The values of an epilogue for a vector.
-struct Values<'v, 'n, 'c, 'a> {
-    /// What is the same in all lanes.
-    body: &'v mut Body<'n, 'c, 'a>,
+/// What an epilogue reads for a vector of sums.
+struct Own<'v, 'c, 'a> {
     vector: &'v Vector<'c, 'a>,
+    operands: &'v [(&'v Type, Buffer<'c, 'a>)],
     lanes: Lanes,
     /// The type of sums.
     sum: DType,
@@ -165,56 +157,20 @@ struct Values<'v, 'n, 'c, 'a> {
     own: usize,
 }
 
-impl<'c: 'a, 'a> Values<'_, '_, 'c, 'a> {
-    fn emit(&mut self, e: Emit<'c, 'a>, scalar: &Scalar) -> Typed<'c, 'a> {
-        if !varies(scalar, self.own) {
-            let (value, dtype) = self.body.emit(e, scalar);
-            return (e.splat(value, self.lanes), dtype);
-        }
-        let scope = scope_of(e, self.lanes);
-        match scalar {
-            Scalar::Load(RESULT, _) => (self.vector.value, self.sum),
-            Scalar::Load(operand, _) => {
-                let (ty, buffer) = self.body.operands[*operand];
-                let value = e.load_lanes(buffer, self.vector.place, self.lanes, self.vector.mask);
-                (value, ty.dtype)
+impl<'c: 'a, 'a> Elements<'c, 'a> for Own<'_, 'c, 'a> {
+    fn varies(&self, part: &Scalar) -> bool {
+        varies(part, self.own)
+    }
+
+    fn load(&mut self, e: Emit<'c, 'a>, part: &Scalar) -> Loaded<'c, 'a> {
+        Loaded::Vector(match part {
+            Scalar::Load(operand, _) if *operand != RESULT => {
+                let (ty, buffer) = self.operands[*operand];
+                let Vector { place, mask, .. } = self.vector;
+                (e.load_lanes(buffer, *place, self.lanes, *mask), ty.dtype)
             }
-            Scalar::Unary(function, x) => {
-                let (x, dtype) = self.emit(e, x);
-                let value = match (function, dtype) {
-                    (Unary::Relu, DType::F32) => {
-                        let pair = [e.zero(e.f32(), self.lanes), x];
-                        ordered_extremum(e, true, pair, e.f32(), self.lanes)
-                    }
-                    _ => arithmetic::unary(&scope, *function, x, element(e.context, dtype)),
-                };
-                (value, dtype)
-            }
-            Scalar::Binary(function @ (Binary::Max | Binary::Min), x, y)
-                if [x, y].into_iter().any(|operand| is_number(operand)) =>
-            {
-                // The constant first: the other one, which may be NaN, is left.
-                let pair = if is_number(x) { [x, y] } else { [y, x] };
-                let [(x, dtype), (y, _)] = pair.map(|operand| self.emit(e, operand));
-                let value = match dtype {
-                    DType::F32 => {
-                        ordered_extremum(e, *function == Binary::Max, [x, y], e.f32(), self.lanes)
-                    }
-                    _ => arithmetic::binary(&scope, *function, x, y, element(e.context, dtype)),
-                };
-                (value, dtype)
-            }
-            Scalar::Binary(function, x, y) => {
-                let ((x, dtype), (y, _)) = (self.emit(e, x), self.emit(e, y));
-                (arithmetic::binary(&scope, *function, x, y, element(e.context, dtype)), dtype)
-            }
-            Scalar::Cast(to, rounding, x) => {
-                let (x, from) = self.emit(e, x);
-                let of = |dtype| element(e.context, dtype);
-                (arithmetic::cast(&scope, x, of(from), of(*to), *rounding), *to)
-            }
-            _ => unreachable!("only functions vary in an epilogue of vectors"),
-        }
+            _ => (self.vector.value, self.sum),
+        })
     }
 }
 
@@ -240,7 +196,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let mut body = self.epilogue_body(e, &finish.epilogue, &operands, outer);
         let finished = vectors.map(|vector| {
             let sum = finish.epilogue.sum;
-            let mut values = Values { body: &mut body, vector: &vector, lanes, sum, own };
+            let elements = Own { vector: &vector, operands: &operands, lanes, sum, own };
+            let known = Known::new();
+            let mut values = Lanewise { body: &mut body, elements, lanes, known };
             values.emit(e, &finish.epilogue.body).0
         });
         finished.collect()

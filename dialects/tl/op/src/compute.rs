@@ -1,12 +1,14 @@
 //! The general op: loops around an expression.
 
 mod eval;
+mod rows;
 mod summary;
 
 use crate::scalar::Scalar;
 use crate::{Binary, DType, Dim, EvalError, Rounding, Type};
 use eval::Evaluator;
 use irc_tensor::Tensor;
+pub use rows::{RowForm, RowPattern, RowSpace};
 
 /// Computes each element of the result with an expression, or with a reduction of an expression over
 /// further loops.

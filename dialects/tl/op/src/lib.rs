@@ -35,7 +35,7 @@ mod ty;
 mod values;
 
 pub use algorithm::{Algorithm, tree_node_words};
-pub use compute::{Combine, Compute, Number, Reduce};
+pub use compute::{Combine, Compute, Number, Reduce, RowForm, RowPattern, RowSpace};
 pub use dim::{Dim, Factor, Polynomial, SizeFunction};
 pub use error::{EvalError, InferError};
 pub use general::join;

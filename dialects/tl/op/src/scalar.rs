@@ -172,6 +172,30 @@ impl Scalar {
             Self::Float(..) | Self::Int(..) | Self::Loop(_) | Self::Size(_) => {}
         }
     }
+
+    /// Whether a part for which `varies` holds is in this expression.
+    pub fn any(&self, varies: &dyn Fn(&Self) -> bool) -> bool {
+        let mut found = false;
+        self.walk(&mut |part| found |= varies(part));
+        found
+    }
+
+    /// Whether the lanes of vectors can hold this expression for several iterations at once: what differs between them,
+    /// where `varies` holds, are loads that vectors can have, and functions of these.
+    pub fn is_lanewise(&self, varies: &dyn Fn(&Self) -> bool) -> bool {
+        if !self.any(varies) {
+            return true;
+        }
+        match self {
+            Self::Load(..) => varies(self),
+            Self::Unary(_, x) | Self::Cast(_, _, x) => x.is_lanewise(varies),
+            Self::Binary(_, x, y) | Self::Compare(_, x, y) => {
+                [x, y].into_iter().all(|operand| operand.is_lanewise(varies))
+            }
+            Self::Select(parts) => parts.iter().all(|part| part.is_lanewise(varies)),
+            Self::Float(..) | Self::Int(..) | Self::Loop(_) | Self::Size(_) => false,
+        }
+    }
 }
 
 fn load_type(

@@ -1,0 +1,137 @@
+//! Steps over rows whose length depends on symbols, as those of a softmax or a normalisation: they join in one group, whose kernel
+//! computes one row after another, while it is in the cache.
+use super::{
+    inline::{Inlined, key},
+    wrap::wrap,
+};
+use irc_dialects::tl;
+use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, is_used_only_by, read};
+use irc_tl::{Compute, RowForm, RowSpace, Scalar, Type};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of steps in a group.
+const MAX_STEPS: usize = 24;
+
+/// Maximum number of ops before one in which the reduction of its rows is sought.
+const MAX_AHEAD: usize = 16;
+
+/// Joins each op over such rows and the steps before it whose results nothing else reads, if one of these reduces rows.
+///
+/// # Errors
+/// If an op cannot be rebuilt.
+pub(super) fn join_row_steps<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    inlined: &mut Inlined<'c>,
+) -> Result<(), String> {
+    let ops = read::body_ops(func);
+    let places: BTreeMap<usize, usize> =
+        ops.iter().enumerate().map(|(place, op)| (key(*op), place)).collect();
+    let mut joined = BTreeSet::new();
+    for op in ops.into_iter().rev() {
+        if joined.contains(&key(op)) {
+            continue;
+        }
+        let Some(mut steps) = steps_of(op) else { continue };
+        steps.sort_by_key(|step| places.get(&key(*step)));
+        joined.extend(steps.iter().map(|step| key(*step)));
+        let mut parts = inlined.remove(&key(steps[0])).unwrap_or_default();
+        for step in &steps[1..] {
+            parts.extend(inlined.remove(&key(*step)).unwrap_or_default());
+            parts.push((read::op_name(step), step.location()));
+        }
+        inlined.insert(key(wrap(&steps)?), parts);
+    }
+    Ok(())
+}
+
+/// An op over rows and those before it that join it, in any order; `None` if there is no row or no such op.
+fn steps_of<'c: 'a, 'a>(last: OperationRef<'c, 'a>) -> Option<Vec<OperationRef<'c, 'a>>> {
+    let (own, types) = loops_of(last)?;
+    let space = space_of(last, &own)?;
+    space.vector_form(&own, &types)?;
+    let mut steps = vec![(last, own, types)];
+    while steps.len() < MAX_STEPS
+        && let Some(step) = before(&steps, &space)
+    {
+        steps.push(step);
+    }
+    let reduces = |(_, compute, _): &(_, Compute, _)| compute.reduction.is_some();
+    (steps.len() > 1 && steps.iter().any(reduces))
+        .then(|| steps.into_iter().map(|(op, ..)| op).collect())
+}
+
+/// An op that joins steps of these rows: what it computes is read by these alone, as elements or values of their rows.
+fn before<'c: 'a, 'a>(
+    steps: &[(OperationRef<'c, 'a>, Compute, Vec<Type>)],
+    space: &RowSpace,
+) -> Option<(OperationRef<'c, 'a>, Compute, Vec<Type>)> {
+    let is_step = |op: OperationRef<'c, 'a>| steps.iter().any(|(step, ..)| *step == op);
+    let mut operands = steps.iter().flat_map(|(step, ..)| step.operands());
+    operands.find_map(|operand| {
+        let op = read::defining_op(operand).filter(|op| !is_step(*op))?;
+        if !is_used_only_by(operand, is_step) {
+            return None;
+        }
+        let (compute, types) = loops_of(op)?;
+        let form = space.vector_form(&compute, &types)?;
+        let fits = steps.iter().all(|step| reads_as(step, operand, (space, form)));
+        fits.then_some((op, compute, types))
+    })
+}
+
+/// Whether a step reads a value of such a form at the row, and at the column, that it computes.
+fn reads_as<'c: 'a, 'a>(
+    (op, compute, types): &(OperationRef<'c, 'a>, Compute, Vec<Type>),
+    value: Value<'c, 'a>,
+    (space, made): (&RowSpace, RowForm),
+) -> bool {
+    let operands: Vec<Value> = op.operands().collect();
+    let Some(form) = space.form(compute) else { return false };
+    let mut fits = true;
+    compute.body.walk(&mut |part| {
+        if let Scalar::Load(operand, at) = part
+            && operands[*operand] == value
+        {
+            fits &= space.pattern((compute, form), &types[*operand], at) == made.pattern();
+        }
+    });
+    fits
+}
+
+/// The rows of an op, if their length depends on symbols: those that it reduces, or the ops before it.
+fn space_of(op: OperationRef<'_, '_>, own: &Compute) -> Option<RowSpace> {
+    let is_open = |space: &RowSpace| space.columns.iter().any(|dim| dim.known().is_none());
+    if let Some(space) = RowSpace::of(own) {
+        return Some(space).filter(is_open);
+    }
+    let mut ahead = vec![op];
+    let mut next = 0;
+    while let Some(op) = ahead.get(next).copied() {
+        next += 1;
+        for operand in op.operands() {
+            let Some(maker) = read::defining_op(operand).filter(|op| !ahead.contains(op)) else {
+                continue;
+            };
+            let Some((compute, _)) = loops_of(maker) else { continue };
+            match RowSpace::of(&compute) {
+                Some(space) if is_open(&space) && space.form(own).is_some() => return Some(space),
+                Some(_) => {}
+                None if ahead.len() < MAX_AHEAD => ahead.push(maker),
+                None => return None,
+            }
+        }
+    }
+    None
+}
+
+/// An op with one result as loops, of the sum if it is a mean, with the types of its operands.
+fn loops_of(op: OperationRef<'_, '_>) -> Option<(Compute, Vec<Type>)> {
+    let result = tl::type_of(op.results().next()?.r#type()).ok()?;
+    let types = tl::symbolic_operand_types(op).ok()?;
+    if result.known().is_some() && types.iter().all(|ty| ty.known().is_some()) {
+        return None;
+    }
+    let work = tl::op_of(op).ok()?;
+    let compute = work.dividend().unwrap_or(work).as_compute(&types)?;
+    Some((compute, types))
+}
