@@ -12,6 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of steps in a group.
 const MAX_STEPS: usize = 24;
 
+/// Maximum number of steps in a group, before the last one, that compute elements with much work: all but one of them are computed again
+/// in each pass over a row.
+const MAX_WORKS: usize = 2;
+
 /// Maximum number of ops before one in which the reduction of its rows is sought.
 const MAX_AHEAD: usize = 16;
 
@@ -74,7 +78,12 @@ fn before<'c: 'a, 'a>(
         }
         let (compute, types) = loops_of(op)?;
         let form = space.vector_form(&compute, &types)?;
-        let fits = steps.iter().all(|step| reads_as(step, operand, (space, form)));
+        let is_work = |compute: &Compute| {
+            compute.reduction.is_none() && compute.body.any(&Scalar::is_much_work)
+        };
+        let works = steps[1..].iter().filter(|(_, compute, _)| is_work(compute)).count();
+        let fits = (works < MAX_WORKS || !is_work(&compute))
+            && steps.iter().all(|step| reads_as(step, operand, (space, form)));
         fits.then_some((op, compute, types))
     })
 }

@@ -138,7 +138,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l arch -d 'GPU to compile 
 complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files, NPU programs]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files, NPU programs]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable [applies to: Common IR and ONNX files, NPU programs]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable [applies to: Common IR and ONNX files, NPU programs; shared libraries, archives]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files, NPU programs]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files, NPU programs]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
@@ -220,7 +220,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Process
 complete -c irc -n "__fish_irc_using_subcommand bench" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand bench" -l shape -d 'Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l shape -d 'Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable [applies to: Common IR and ONNX files; shared libraries, archives]' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"

@@ -143,7 +143,7 @@ emulate\:"An emulated GPU\: slow, finds races and accesses out of bounds"))' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files, NPU programs\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files, NPU programs\]]:CACHE:_files' \
-'*--shape=[Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable \[applies to\: Common IR and ONNX files, NPU programs\]]:NAME=SHAPE:_default' \
+'*--shape=[Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable \[applies to\: Common IR and ONNX files, NPU programs; shared libraries, archives\]]:NAME=SHAPE:_default' \
 '--cache=[Room of caches of keys and values, in tokens\: a number or a name; new ones go in place \[applies to\: Common IR and ONNX files, NPU programs\]]:TOKENS:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files, NPU programs\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
@@ -239,7 +239,7 @@ emulate\:"An emulated GPU\: slow, finds races and accesses out of bounds"))' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
-'*--shape=[Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'*--shape=[Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable \[applies to\: Common IR and ONNX files; shared libraries, archives\]]:NAME=SHAPE:_default' \
 '--cache=[Room of caches of keys and values, in tokens\: a number or a name; new ones go in place \[applies to\: Common IR and ONNX files\]]:TOKENS:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \

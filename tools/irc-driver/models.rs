@@ -3,7 +3,7 @@ use crate::{
     console::Console,
     error::Error,
     input::{Content, Input},
-    values::{self, Buffers, Given, is_stored_as},
+    values::{self, Buffers, Given, Shapes, is_stored_as},
 };
 use irc::{
     Accumulate, Calibration, CompileOptions, ImportOptions, Model, Results, Session,
@@ -67,6 +67,17 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
         cache: flags.cache.as_deref().map(capacity).transpose()?,
         ..ImportOptions::default()
     })
+}
+
+/// The shapes that the flags state of inputs of what is already compiled.
+pub fn shapes(flags: &Graphs) -> Result<Shapes, Error> {
+    let ImportOptions { shapes, bounds, .. } = options(flags)?;
+    match bounds.keys().next() {
+        None => Ok(shapes),
+        Some(name) => Err(Error::Usage(format!(
+            "--shape: expected one value of '{name}', as bounds are of a compilation"
+        ))),
+    }
 }
 
 /// The room of caches that a flag states: a number of tokens, or a name of it.

@@ -14,6 +14,7 @@ use crate::{
 use irc::quantise::Scope;
 use irc::{CompileOptions, Model, Runner, Session, codegen::Output};
 use irc_cli::{CUDA, EMULATOR, Flags, InputKind, REFERENCE, Run};
+use std::path::Path;
 
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run, flags: &Flags) -> Result<(), Error> {
@@ -223,11 +224,13 @@ fn run_library(
     given: Given,
 ) -> Result<Buffers, Error> {
     let library = input.load_library()?;
-    let given = given.complete(console, library.interface(), arguments.seed)?;
+    let missing = (arguments.seed, models::shapes(&arguments.graphs)?);
+    let given = given.complete(console, library.interface(), missing)?;
     let mut runner = Runner::new(library.into(), &[])?;
     runner.set_pool(&threads::pool(arguments.threads)?)?;
     let _step = console.step("running");
-    Ok(runner.run(given)?)
+    let found = runner.run(given).map_err(Error::from);
+    found.map_err(|error| error.in_file(Path::new(input.shown())))
 }
 
 /// Compiles a model and runs it once, on given inputs, those of a data set, and random ones if requested;

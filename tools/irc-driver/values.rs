@@ -9,6 +9,7 @@ use irc_runtime::{Interface, Port, RunError};
 use irc_tensor::{
     DType, Npz, NpzError, Tensor, TensorType, Tolerance, compare, seed_for, write_npz,
 };
+use irc_tl::Dim;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
@@ -18,6 +19,9 @@ use std::{
 
 /// Buffers by name.
 pub type Buffers = BTreeMap<String, Tensor>;
+
+/// Shapes of inputs, and values of open sizes, by name.
+pub type Shapes = BTreeMap<String, Vec<i64>>;
 
 /// Buffers in an `.npz` file, of which only names and types have been read: data are decompressed only
 /// after these have been checked, so that a small file cannot exhaust the memory.
@@ -90,15 +94,16 @@ impl Given {
         })
     }
 
-    /// All inputs of a compiled program: those of the file, and others as in [`Missing::of`].
+    /// All inputs of a compiled program: those of the file, and others as in [`Missing::of`], of these shapes.
     pub fn complete(
         self,
         console: &Console,
         interface: &Interface,
-        seed: Option<u64>,
+        (seed, shapes): (Option<u64>, Shapes),
     ) -> Result<Buffers, Error> {
         let mut given = self.read_for(interface)?;
-        Missing::of(interface, seed).complete(console, &mut given, &interface.inputs)?;
+        let missing = Missing { shapes, ..Missing::of(interface, seed) };
+        missing.complete(console, &mut given, &interface.inputs)?;
         Ok(given)
     }
 }
@@ -171,6 +176,8 @@ pub struct Missing {
     bounds: Bounds,
     /// Inputs that are numbers of past tokens: 0, as any other may exceed the room of caches.
     token_counts: BTreeSet<String>,
+    /// What is stated of their shapes.
+    shapes: Shapes,
 }
 
 impl Missing {
@@ -181,12 +188,13 @@ impl Missing {
         let is_count =
             |port: &&Port| has_caches && port.dtype == DType::I64.name() && port.shape.is_empty();
         let counts = interface.inputs.iter().filter(is_count).map(|port| port.name.clone());
-        Self { seed, bounds: Bounds::new(), token_counts: counts.collect() }
+        Self { seed, token_counts: counts.collect(), ..Self::default() }
     }
 
     /// Of a model.
     pub fn of_model(imported: &Imported, seed: Option<u64>) -> Self {
-        Self { seed, bounds: imported.bounds.clone(), token_counts: imported.token_counts() }
+        let (bounds, token_counts) = (imported.bounds.clone(), imported.token_counts());
+        Self { seed, bounds, token_counts, shapes: Shapes::new() }
     }
 
     /// Random values, whatever the program.
@@ -221,8 +229,10 @@ impl Missing {
             }
             return self.fill(given, inputs);
         }
+        let sizes = self.sizes(given, inputs)?;
+        let is_known = |port: &&Port| port.sizes.iter().all(|size| value(size, &sizes).is_some());
         let (zero, open): (Vec<_>, Vec<_>) =
-            missing.into_iter().partition(|port| port.tensor_type().is_some());
+            missing.into_iter().partition(|port| port.tensor_type().is_some() || is_known(port));
         if !open.is_empty() {
             let types: Vec<String> =
                 open.iter().map(|port| format!("{} {}", port.name, port.type_text())).collect();
@@ -233,8 +243,11 @@ impl Missing {
             };
             let problem = Error::problem(format!("{what} no value: {}", types.join(", ")));
             return Err(problem.help(
-                "--inputs X.npz gives values; --seed N makes random ones, with 1 for each open size",
+                "--inputs X.npz gives values; --seed N makes random ones, with 1 for each open size that --shape does not state",
             ));
+        }
+        if !self.shapes.is_empty() {
+            self.fill(given, inputs)?;
         }
         if !zero.is_empty() {
             console.note(&format!(
@@ -245,31 +258,70 @@ impl Missing {
         Ok(())
     }
 
-    /// Sets every missing input that the program reads to random values; a symbolic size that no given input
-    /// determines is 1, or the number next to it within its bounds.
-    pub fn fill(&self, given: &mut Buffers, inputs: &[Port]) -> Result<(), Error> {
-        let Some(seed) = self.seed else { return Ok(()) };
-        let bounds = self.bounds.iter();
-        let bounded = bounds.map(|(name, range)| (name, 1.clamp(*range.start(), *range.end())));
-        let mut sizes: BTreeMap<&String, i64> = bounded.collect();
+    /// The values of open sizes that given inputs and shapes determine.
+    ///
+    /// # Errors
+    /// A shape of no input and no size, or one that its input does not take.
+    fn sizes(&self, given: &Buffers, inputs: &[Port]) -> Result<BTreeMap<String, i64>, Error> {
+        let mut sizes = BTreeMap::new();
         for port in inputs {
             let extents = given.get(&port.name).map_or(&[][..], Tensor::shape);
-            sizes.extend(port.sizes.iter().zip(extents.iter().copied()));
+            sizes.extend(port.sizes.iter().cloned().zip(extents.iter().copied()));
         }
-        for port in inputs.iter().filter(|port| !port.preserved) {
+        for (name, extents) in &self.shapes {
+            let stated = extents.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
+            let port = inputs.iter().find(|port| port.name == *name && port.weight.is_none());
+            let wrong =
+                |what: String| Err(Error::Usage(format!("--shape {name}={stated}: {what}")));
+            let added: Vec<(String, i64)> = match (port, &extents[..]) {
+                (Some(port), _) => {
+                    let dtype = port.element_type();
+                    let ty = dtype.map(|dtype| TensorType::new(dtype, extents.clone()));
+                    if !ty.is_some_and(|ty| port.takes(&ty)) {
+                        return wrong(format!("'{name}' is {}", port.type_text()));
+                    }
+                    port.sizes.iter().cloned().zip(extents.iter().copied()).collect()
+                }
+                (None, [extent]) if is_size(name, inputs) => vec![(name.clone(), *extent)],
+                (None, _) => return wrong(format!("no input or open size is named '{name}'")),
+            };
+            for (size, extent) in added {
+                if let Some(other) = sizes.insert(size.clone(), extent)
+                    && other != extent
+                    && size.parse::<i64>().is_err()
+                {
+                    return wrong(format!("'{size}' is {other} elsewhere"));
+                }
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// Sets every missing input that the program reads to random values, without a seed to zero; a symbolic size that no given
+    /// input or shape determines is 1, or the number next to it within its bounds.
+    pub fn fill(&self, given: &mut Buffers, inputs: &[Port]) -> Result<(), Error> {
+        let stated = self.sizes(given, inputs)?;
+        let bounds = self.bounds.iter();
+        let bounded =
+            bounds.map(|(name, range)| (name.clone(), 1.clamp(*range.start(), *range.end())));
+        let mut sizes: BTreeMap<String, i64> = bounded.collect();
+        sizes.extend(stated);
+        for port in inputs.iter().filter(|port| !port.preserved && port.weight.is_none()) {
             if given.contains_key(&port.name) {
                 continue;
             }
             let Some(dtype) = port.element_type() else { continue };
             let extent = |(axis, extent): (usize, &i64)| match port.sizes.get(axis) {
-                Some(size) if *extent < 0 => sizes.get(size).copied().unwrap_or(1),
+                Some(size) if *extent < 0 => value(size, &sizes).unwrap_or(1),
                 _ => (*extent).max(0),
             };
             let shape: Vec<i64> = port.shape.iter().enumerate().map(extent).collect();
             let ty = TensorType::new(dtype, shape);
-            let made = match self.token_counts.contains(&port.name) {
-                true => Tensor::zeros(ty),
-                false => Tensor::random(ty, seed_for(seed, &port.name)),
+            let made = match self.seed {
+                Some(seed) if !self.token_counts.contains(&port.name) => {
+                    Tensor::random(ty, seed_for(seed, &port.name))
+                }
+                _ => Tensor::zeros(ty),
             };
             let made =
                 made.map_err(|error| Error::problem(format!("input {}: {error}", port.name)))?;
@@ -277,6 +329,20 @@ impl Missing {
         }
         Ok(())
     }
+}
+
+/// The value of a size of an input, as symbols determine it.
+fn value(size: &str, sizes: &BTreeMap<String, i64>) -> Option<i64> {
+    let known = |name: &str| sizes.get(name).copied();
+    known(size).or_else(|| size.parse::<Dim>().ok()?.eval(&known))
+}
+
+/// Whether a name is one of an open size of these inputs.
+fn is_size(name: &str, inputs: &[Port]) -> bool {
+    let sizes = inputs.iter().flat_map(|port| &port.sizes);
+    sizes
+        .filter_map(|size| size.parse::<Dim>().ok())
+        .any(|size| size.symbols().iter().any(|symbol| **symbol == *name))
 }
 
 /// One line per buffer: name, type, minimum, mean and maximum; of strings, how many are distinct, the length of

@@ -347,12 +347,34 @@ impl<'c> Reader<'c> {
     /// Makes the steps one that computes rows, if there is a value between them of no known size.
     fn join_rows(&mut self) -> Result<(), String> {
         let Some(ty) = self.open.take() else { return Ok(()) };
-        let (rows, operands) = Rows::of(&self.steps, &self.values).ok_or_else(|| {
+        let (rows, operands) = self.rows().ok_or_else(|| {
             format!("expected scratch of a known size inside a kernel of loops, found {ty}")
         })?;
         let Some(Step { results, location, .. }) = self.steps.pop() else { return Ok(()) };
         self.steps = vec![Step { work: Work::Rows(rows), operands, results, location }];
         Ok(())
+    }
+
+    /// The steps as those of rows, with the operands from outside.
+    fn rows(&self) -> Option<(Rows<'c>, Vec<ValueId>)> {
+        let made: Vec<ValueId> = self.steps.iter().map(|step| step.results[0]).collect();
+        let mut outside: Vec<ValueId> = vec![];
+        for operand in self.steps.iter().flat_map(|step| &step.operands) {
+            if !made.contains(operand) && !outside.contains(operand) {
+                outside.push(*operand);
+            }
+        }
+        let all: Vec<ValueId> = outside.iter().chain(&made).copied().collect();
+        let types: Vec<Type> = all.iter().map(|value| self.values[*value].ty.clone()).collect();
+        let parts = self.steps.iter().map(|step| {
+            let Work::Nest(nest) = &step.work else { return None };
+            let number = |operand: &ValueId| all.iter().position(|value| value == operand);
+            let operands = step.operands.iter().map(number).collect::<Option<Vec<_>>>()?;
+            Some((nest, operands, step.location))
+        });
+        let parts = parts.collect::<Option<Vec<_>>>()?;
+        let rows = Rows::of(&parts, &types, outside.len())?;
+        Some((rows, outside))
     }
 
     /// The results of the last step that computes.

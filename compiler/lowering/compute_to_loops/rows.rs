@@ -7,7 +7,6 @@
 use super::{
     element,
     expression::{Body, Known, RESULT, Typed, loop_number, to_memory},
-    kernel::{Step, Value as Stored, ValueId, Work},
     lanewise::{Divisor, Elements, Lanewise, Loaded},
     nest::{Nest, neutral},
     sizes::Sizes,
@@ -52,36 +51,16 @@ struct Stage<'c> {
 }
 
 impl<'c> Rows<'c> {
-    /// Steps as those of rows, with the operands from outside; the result of the last one is theirs. `None` if they are no such
-    /// steps.
-    pub(super) fn of(steps: &[Step<'c>], values: &[Stored]) -> Option<(Self, Vec<ValueId>)> {
-        let made: Vec<ValueId> = steps.iter().map(|step| step.results[0]).collect();
-        let mut outside: Vec<ValueId> = vec![];
-        for operand in steps.iter().flat_map(|step| &step.operands) {
-            if !made.contains(operand) && !outside.contains(operand) {
-                outside.push(*operand);
-            }
-        }
-        let all: Vec<ValueId> = outside.iter().chain(&made).copied().collect();
-        let types: Vec<Type> = all.iter().map(|value| values[*value].ty.clone()).collect();
-        let parts = steps.iter().map(|step| {
-            let Work::Nest(nest) = &step.work else { return None };
-            let number = |operand: &ValueId| all.iter().position(|value| value == operand);
-            let operands = step.operands.iter().map(number).collect::<Option<Vec<_>>>()?;
-            Some((nest, operands, step.location))
-        });
-        let parts = parts.collect::<Option<Vec<_>>>()?;
-        Self::new(&parts, &types, outside.len()).map(|rows| (rows, outside))
-    }
-
     /// A reduction of rows of single precision as its only stage; `types` are those of its operands and its result.
     pub(super) fn of_nest(nest: &Nest, types: &[Type], location: Location<'c>) -> Option<Self> {
         let operands = types.len() - 1;
         nest.compute.reduction.as_ref()?;
-        Self::new(&[(nest, (0..operands).collect(), location)], types, operands)
+        Self::of(&[(nest, (0..operands).collect(), location)], types, operands)
     }
 
-    fn new(
+    /// Steps, each with the numbers of its operands: so many are from outside, and the results of steps have those after them.
+    /// `types` are those of all; the result of the last step is that of all. `None` if they do not compute rows.
+    pub(super) fn of(
         parts: &[(&Nest, Vec<usize>, Location<'c>)],
         types: &[Type],
         operands: usize,
@@ -186,7 +165,7 @@ impl<'c> Rows<'c> {
             stage.form == RowForm::Elements
                 && stage.ty.dtype == DType::F32
                 && passes[*number].len() > 1
-                && stage.compute.body.any(&is_much_work)
+                && stage.compute.body.any(&Scalar::is_much_work)
         };
         let has_row = self.stages[last].form == RowForm::Elements;
         (0..last).find(is_read_again).filter(|_| has_row)
@@ -345,15 +324,6 @@ fn renumbered(scalar: &Scalar, loops: &[usize], numbers: &[usize]) -> Scalar {
         }
         _ => None,
     })
-}
-
-/// Whether a part of an expression is more work than an addition.
-fn is_much_work(part: &Scalar) -> bool {
-    match part {
-        Scalar::Unary(function, _) => function.row().work > 1,
-        Scalar::Binary(function, ..) => function.row().work > 1,
-        _ => false,
-    }
 }
 
 /// Emits the loops.

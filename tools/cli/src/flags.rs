@@ -88,6 +88,7 @@ const DONE: &str = "it is already compiled";
 pub static FLAGS: &[FlagRow] = &[
     flags(&["compile", "check", "bench", "tune"], READING).of(&[CommonIr]),
     flags(&["run"], READING).of(&[CommonIr, Program]),
+    flags(&["run", "bench"], &["--shape"]).of(&[Library, Archive]),
     flags(&["check"], &["--compat"]).of(&[CommonIr]),
     flags(&["compile", "bench", "tune"], &["--ark-accumulate"]).of(&[ArkModel]),
     flags(&["run"], &["--ark-accumulate"]).of(&[ArkModel]).why(&[

@@ -3,7 +3,7 @@ use super::link::{Linked, extract, link};
 use crate::{
     console::Console,
     error::Error,
-    output, threads,
+    models, output, threads,
     values::{self, Buffers, Given, Missing},
 };
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use irc_runtime::{
     Port,
 };
 use irc_tensor::{Tensor, TensorType, seed_for};
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 /// Checks an archive and runs it once.
 pub fn run(
@@ -25,9 +25,10 @@ pub fn run(
 ) -> Result<Buffers, Error> {
     let loaded = Loaded::open(console, &open(console, &arguments.files[0], bytes)?)?;
     let loaded = loaded.on(threads::pool(arguments.threads)?);
-    let given = given.complete(console, loaded.model.interface(), arguments.seed)?;
+    let missing = (arguments.seed, models::shapes(&arguments.graphs)?);
+    let given = given.complete(console, loaded.model.interface(), missing)?;
     let _step = console.step("running");
-    loaded.run(&given)
+    loaded.run(&given).map_err(|error| error.in_file(Path::new(&arguments.files[0])))
 }
 
 /// The kernel for a GPU of an archive of irc, if it is one; its code is loaded.

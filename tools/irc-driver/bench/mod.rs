@@ -14,7 +14,7 @@ use crate::{
     input::{self, Content, Input},
     models, output, target as processor, threads,
     tuning::TuningFile,
-    values::{Buffers, Given, Missing},
+    values::{Buffers, Given, Missing, Shapes},
     world::{Preparation, World},
 };
 use irc::{
@@ -22,11 +22,15 @@ use irc::{
     codegen::Output, session::KernelWork,
 };
 use irc_cli::{Bench, CUDA, EMULATOR, Flags, GENERATORS};
+use irc_tensor::TensorType;
 use irc_tl::{Dim, Graph};
 use latency::{Latency, Length};
 use profile::Profile;
 use report::Report;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 /// Measures a program and prints the results.
 pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), Error> {
@@ -82,8 +86,8 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
             let ptx = kernel::ptx_of(console, arguments, &input)?;
             let library = irc::session::gpu::library(&input.source(), &ptx)?.library;
             let (runner, file) = runner_of_file(&library)?;
-            let seed = Some(arguments.seed);
-            let given = given(arguments)?.complete(console, runner.interface(), seed)?;
+            let missing = (Some(arguments.seed), models::shapes(&arguments.graphs)?);
+            let given = given(arguments)?.complete(console, runner.interface(), missing)?;
             let prepared = Prepared { _file: file, ..Prepared::of(runner, given)? };
             measure(console, prepared, arguments)?
         }
@@ -102,14 +106,12 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
         }
         Content::Library => {
             let library = input.load_library()?;
-            let mut given = given(arguments)?.read_for(library.interface())?;
-            let interface = library.interface();
-            expect_sizes(&interface.inputs, &given, false)?;
-            let missing = Missing::of(interface, Some(arguments.seed));
-            missing.complete(console, &mut given, &interface.inputs)?;
+            let given = inputs_of(console, arguments, library.interface())?;
             let mut runner = Runner::new(library.into(), &[])?;
             runner.set_pool(&threads::pool(arguments.threads)?)?;
-            measure(console, Prepared::of(runner, given)?, arguments)?
+            let prepared = Prepared::of(runner, given);
+            let prepared = prepared.map_err(|error| error.in_file(Path::new(&arguments.file)))?;
+            measure(console, prepared, arguments)?
         }
         Content::Archive => measure_archive(console, &input, arguments)?,
         _ => measure(console, model(console, arguments, &input, &target.into())?, arguments)?,
@@ -145,6 +147,18 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
 /// The given inputs.
 fn given(arguments: &Bench) -> Result<Given, Error> {
     Given::open(arguments.inputs.as_deref())
+}
+
+/// The inputs of a compiled program, whose sizes are all stated.
+fn inputs_of(
+    console: &Console,
+    arguments: &Bench,
+    interface: &Interface,
+) -> Result<Buffers, Error> {
+    let shapes = models::shapes(&arguments.graphs)?;
+    let given = given(arguments)?;
+    expect_sizes(&interface.inputs, &given.types(), &shapes)?;
+    given.complete(console, interface, (Some(arguments.seed), shapes))
 }
 
 /// Compiles a model and runs it once.
@@ -187,7 +201,8 @@ fn model(
         console.diagnostics(&model.source(), &model.slow_kernels(compile)?);
     }
     let ports: Vec<Port> = runner.inputs().cloned().collect();
-    expect_sizes(&ports, &given, true)?;
+    let types = given.iter().map(|(name, tensor)| (name.clone(), tensor.ty().clone())).collect();
+    expect_sizes(&ports, &types, &Shapes::new())?;
     let mut inputs = given;
     let imported = model.imported().ok();
     let missing = match &imported {
@@ -223,17 +238,24 @@ fn runner_of_file(library: &[u8]) -> Result<(Runner, Option<crate::temporary::Fo
     Ok((Runner::new(library.into(), &[])?, Some(folder)))
 }
 
-/// Rejects symbolic sizes that are not given, as the time depends on them.
-fn expect_sizes(ports: &[Port], given: &Buffers, takes_shapes: bool) -> Result<(), Error> {
-    let mut known: BTreeSet<&str> = BTreeSet::new();
-    for port in ports.iter().filter(|port| given.contains_key(&port.name)) {
+/// Rejects symbolic sizes that neither inputs nor shapes determine, as the time depends on them.
+fn expect_sizes(
+    ports: &[Port],
+    given: &BTreeMap<String, TensorType>,
+    shapes: &Shapes,
+) -> Result<(), Error> {
+    let mut known: BTreeSet<&str> = shapes.keys().map(String::as_str).collect();
+    let is_given = |port: &Port| given.contains_key(&port.name) || shapes.contains_key(&port.name);
+    for port in ports.iter().filter(|port| is_given(port)) {
         known.extend(port.sizes.iter().map(String::as_str));
     }
+    let is_known = |size: &str| {
+        let symbols = size.parse().map(|size: Dim| size.symbols()).unwrap_or_default();
+        known.contains(size) || symbols.iter().all(|symbol| known.contains(&**symbol))
+    };
     let is_open = |port: &&Port| {
-        let sizes = port.shape.iter().zip(&port.sizes);
-        let mut open =
-            sizes.filter(|(extent, size)| **extent < 0 && !known.contains(size.as_str()));
-        !given.contains_key(&port.name) && open.next().is_some()
+        let mut sizes = port.shape.iter().zip(&port.sizes);
+        !is_given(port) && sizes.any(|(extent, size)| *extent < 0 && !is_known(size))
     };
     let open: Vec<&Port> = ports.iter().filter(is_open).collect();
     if open.is_empty() {
@@ -241,14 +263,13 @@ fn expect_sizes(ports: &[Port], given: &Buffers, takes_shapes: bool) -> Result<(
     }
     let types: Vec<String> =
         open.iter().map(|port| format!("{}[{}]", port.name, port.sizes.join(" x "))).collect();
-    let shapes = open.iter().map(|port| format!("--shape {}", port.example_shape()));
-    let shapes: Vec<String> = shapes.collect();
-    let flags = match takes_shapes {
-        true => format!("--inputs, or as with {}", shapes.join(" ")),
-        false => "--inputs X.npz".to_owned(),
-    };
-    let types = types.join(", ");
-    Err(Error::Usage(format!("inputs have dynamic sizes: {types}; specify them with {flags}")))
+    let flags: Vec<String> =
+        open.iter().map(|port| format!("--shape {}", port.example_shape())).collect();
+    Err(Error::Usage(format!(
+        "inputs have dynamic sizes: {}; specify them with --inputs, or as with {}",
+        types.join(", "),
+        flags.join(" ")
+    )))
 }
 
 /// The values of open sizes that inputs have.
@@ -291,11 +312,11 @@ fn code_for(required: &[String]) -> Option<Target> {
 fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Result<Measured, Error> {
     let loaded = archive::Loaded::open_checked(console, &input.name, &input.bytes)?;
     let loaded = loaded.on(threads::pool(arguments.threads)?);
-    let seed = Some(arguments.seed);
-    let given = given(arguments)?.complete(console, loaded.interface(), seed)?;
-    let mut context = loaded.context(&given)?;
+    let given = inputs_of(console, arguments, loaded.interface())?;
+    let in_file = |error: Error| error.in_file(Path::new(&arguments.file));
+    let mut context = loaded.context(&given).map_err(in_file)?;
     let _step = console.step("measuring");
-    let (latency, profile) = repeated(arguments, || context.run())?;
+    let (latency, profile) = repeated(arguments, || context.run()).map_err(in_file)?;
     let inputs = given.iter().map(|(name, tensor)| format!("{name} {}", tensor.ty()));
     let read: usize = given.values().map(|tensor| tensor.bytes().len()).sum();
     let outputs = 0..loaded.interface().outputs.len();

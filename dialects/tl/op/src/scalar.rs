@@ -180,6 +180,15 @@ impl Scalar {
         found
     }
 
+    /// Whether this is a function that is more work than an addition, such as a power.
+    pub fn is_much_work(&self) -> bool {
+        match self {
+            Self::Unary(function, _) => function.row().work > 1,
+            Self::Binary(function, ..) => function.row().work > 1,
+            _ => false,
+        }
+    }
+
     /// Whether the lanes of vectors can hold this expression for several iterations at once: what differs between them,
     /// where `varies` holds, are loads that vectors can have, and functions of these.
     pub fn is_lanewise(&self, varies: &dyn Fn(&Self) -> bool) -> bool {
