@@ -53,6 +53,20 @@ fn softmax_and_its_logarithm() {
     }
 }
 
+/// A long row is computed by one thread, several rows by several.
+#[test]
+fn long_rows_are_divided() {
+    for rows in [1, 3] {
+        let mut b = Builder::new();
+        let x = b.input("x", single([rows.into(), columns()]));
+        let powers = powers(&mut b, x, &[1]);
+        let sum = b.reduce(Reduction::Sum, powers, &[1], true).unwrap();
+        let y = b.binary(Binary::Div, powers, sum).unwrap();
+        b.output("y", y);
+        serves(&b.finish(), &|n| vec![("x", f32s([rows, n], 1))], &[100_000]);
+    }
+}
+
 /// Rows whose number is open too, with factors of the columns and of the rows.
 #[test]
 fn normalisation_with_factors() {

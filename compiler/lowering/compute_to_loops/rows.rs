@@ -266,7 +266,7 @@ impl<'c> Rows<'c> {
         })
     }
 
-    /// Emits the loops over rows, or those of a part.
+    /// Emits the loops over rows, or those of a part: of a single row, the first part has all.
     pub(super) fn emit<'a>(
         &self,
         e: Emit<'c, 'a>,
@@ -281,11 +281,18 @@ impl<'c> Rows<'c> {
         let made = self.stages.iter().map(|stage| (&stage.ty, result));
         let operands: Vec<_> = operands.iter().copied().chain(made).collect();
         let writer = Writer { rows: self, operands: &operands, result, sizes, lanes };
-        let units = part.map(|[part, parts]| {
-            let count = sizes.value(e, &Dim::product(&self.space.rows));
-            Units::of_part(e, Extent::Passed(count), part, parts)
-        });
-        writer.outer(e, &mut vec![], units);
+        let Some([part, parts]) = part else { return writer.outer(e, &mut vec![], None) };
+        if self.space.rows.is_empty() {
+            let is_first = e.compare(0, part, e.index(0));
+            let row = |e| {
+                writer.row(e, &[]);
+                Ok::<_, Infallible>(vec![])
+            };
+            let Ok(_) = e.if_else(is_first, &[], row, |_| Ok(vec![]));
+            return;
+        }
+        let count = Extent::Passed(sizes.value(e, &Dim::product(&self.space.rows)));
+        writer.outer(e, &mut vec![], Some(Units::of_part(e, count, part, parts)));
     }
 }
 
