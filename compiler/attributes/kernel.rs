@@ -28,6 +28,8 @@ pub struct KernelInfo {
     pub constants: Vec<usize>,
     /// Arguments that are constants of signed bytes from -64 to 64.
     pub small: Vec<usize>,
+    /// Whether all constants of its program fit in a cache, where they are from one run to the next.
+    pub cached: bool,
     /// Whether it is passed memory that it keeps between calls.
     pub keeps: bool,
     /// The symbol of its entry point.

@@ -157,6 +157,7 @@ impl AttributeValue for KernelInfo {
             kind: fields.text("kind").unwrap_or_default(),
             constants: fields.indices("constants")?,
             small: fields.indices("small")?,
+            cached: fields.has("cached"),
             keeps: fields.has("keeps"),
             entry: fields.text("entry"),
             rows: fields.number("rows"),
@@ -256,6 +257,7 @@ pub fn kernel_text(kernel: &KernelInfo) -> String {
         .maybe("kind", (!kernel.kind.is_empty()).then(|| quoted(&kernel.kind)))
         .list("constants", &kernel.constants)
         .list("small", &kernel.small)
+        .flag("cached", kernel.cached)
         .flag("keeps", kernel.keeps)
         .maybe("scalar", kernel.scalar.as_deref().map(quoted))
         .maybe("entry", kernel.entry.as_deref().map(quoted))
@@ -503,6 +505,7 @@ mod tests {
                 kind: "loops".to_owned(),
                 constants: vec![1, 2],
                 small: vec![2],
+                cached: true,
                 keeps: true,
                 scalar: Some("elements of f64".to_owned()),
                 entry: Some("e".to_owned()),

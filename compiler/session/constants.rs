@@ -30,7 +30,7 @@ pub enum Place {
 }
 
 /// Marks, for each kernel, the arguments that are constants without other uses: the kernel may choose
-/// another order of their elements. Marks those that are small, too.
+/// another order of their elements. Marks those that are small, too, and whether all constants fit in a cache.
 pub fn mark<'c: 'a, 'a>(
     module: OperationRef<'c, 'a>,
     main: OperationRef<'c, 'a>,
@@ -47,6 +47,7 @@ pub fn mark<'c: 'a, 'a>(
         }
         constants.entry(callee).or_default().push(operand);
     }
+    let bytes: usize = weights.iter().map(|constant| constant.bytes.len()).sum();
     let functions = kernel::functions(module);
     for (callee, mut arguments) in constants {
         arguments.sort_unstable();
@@ -56,10 +57,14 @@ pub fn mark<'c: 'a, 'a>(
             KernelInfo::update(*kernel, |info| {
                 info.constants = arguments;
                 info.small = small;
+                info.cached = bytes <= MAX_CACHED;
             });
         }
     }
 }
+
+/// The maximum number of bytes of constants that are taken to be in a cache when a program runs again.
+const MAX_CACHED: usize = 16 << 20;
 
 /// The maximum magnitude of signed bytes whose products with two unsigned bytes fit in 16 bits when they are added.
 const MAX_SMALL: u8 = 64;

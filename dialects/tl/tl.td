@@ -111,7 +111,7 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
   let description = [{
     A kernel on tensors has a `kind`: that of its group, or `task`. `constants` are its arguments that are
     constants which nothing else reads, so that it may want them `packed`; those that are `small` have signed bytes from -64
-    to 64; with `keeps` it is given
+    to 64; with `cached`, all constants of the program fit in a cache, where they are from run to run; with `keeps` it is given
     memory for what it keeps between calls; `entry` is the symbol of the entry point that it gets. The extent `rows`
     stands for a number of rows that is passed to it, from 0 to `rows`; so does the extent `columns` for a number of columns.
 
@@ -134,6 +134,7 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
   let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$kind,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$constants,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$small,
+                        OptionalParameter<"::mlir::UnitAttr">:$cached,
                         OptionalParameter<"::mlir::UnitAttr">:$keeps,
                         OptionalParameter<"::mlir::StringAttr">:$scalar,
                         OptionalParameter<"::mlir::StringAttr">:$entry,

@@ -49,6 +49,8 @@ pub struct Codegen<'c, 'a> {
     pub constants: Vec<(usize, Value<'c, 'a>)>,
     /// Arguments that are constants of bytes from -64 to 64.
     pub small: Vec<usize>,
+    /// Whether constants are in a cache.
+    pub cached: bool,
     /// The packing of those that are reordered.
     pub packed: Vec<Packing>,
     /// The workspace argument.

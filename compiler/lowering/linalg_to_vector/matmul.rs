@@ -218,6 +218,8 @@ struct Emitter<'p, 'c, 'a> {
     extensions: [Option<Extension>; 2],
     /// Whether packed `B` is read once, panel after panel.
     streams: bool,
+    /// Whether that is prefetched, as it comes from memory: processors read a cache at full speed without.
+    prefetches: bool,
     right: Right<'c, 'a>,
     /// The left operand, if it is a constant that is packed in panels of the rows of a tile.
     left: Option<Buffer<'c, 'a>>,
@@ -479,6 +481,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             matmul,
             blocks,
             streams,
+            prefetches: streams && !cg.cached,
             m,
             rows: cg.extent(m),
             width,

@@ -186,6 +186,7 @@ fn fill<'c: 'a, 'a>(
     let mut cg = Codegen {
         constants: constants.collect::<Result<_>>()?,
         small: info.small.clone(),
+        cached: info.cached,
         packed: vec![],
         places: vec![Place::Register; kernel.tensors.len()],
         scalars: vec![],

@@ -328,7 +328,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                     e.prefetch(buffer, e.offset(at, line), to);
                 }
             }
-            if self.streams {
+            if self.prefetches {
                 for line in (0..b.along).step_by(LINE as usize) {
                     e.prefetch(b.buffer, e.offset(at, STREAM_AHEAD + line), Prefetch::Read);
                 }
