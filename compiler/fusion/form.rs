@@ -161,12 +161,20 @@ fn needs_loops(apply: Application<'_>) -> bool {
         || apply.operands.iter().any(|ty| scalar(ty))
 }
 
+/// The maximum number of elements that take no time, however they are computed.
+const FEW_ELEMENTS: i64 = 16;
+
 /// Why a kernel with an op is slow, if it is: it is loops of scalars, or multiplies bytes one by one.
 pub fn why_slow(apply: Application<'_>) -> Option<String> {
     if apply.op.family() == Family::View {
         return None;
     }
-    let small = apply.operands.iter().copied().chain([apply.result]).find(|ty| ty.dtype.is_small());
+    let types = || apply.operands.iter().copied().chain([apply.result]);
+    let is_few = |ty: &TensorType| (1..=FEW_ELEMENTS).contains(&ty.shape.iter().product::<i64>());
+    if types().all(is_few) {
+        return None;
+    }
+    let small = types().find(|ty| ty.dtype.is_small());
     if let Some(ty) = small {
         return Some(format!(
             "loops of scalars, as no vector schedule reads elements of {}",

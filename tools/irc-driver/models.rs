@@ -72,10 +72,12 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
 /// The shapes that the flags state of inputs of what is already compiled.
 pub fn shapes(flags: &Graphs) -> Result<Shapes, Error> {
     let ImportOptions { shapes, bounds, .. } = options(flags)?;
-    match bounds.keys().next() {
+    match bounds.first_key_value() {
         None => Ok(shapes),
-        Some(name) => Err(Error::Usage(format!(
-            "--shape: expected one value of '{name}', as bounds are of a compilation"
+        Some((name, range)) => Err(Error::Usage(format!(
+            "--shape {name}={}..{}: bounds apply when a model is compiled; give one size",
+            range.start(),
+            range.end()
         ))),
     }
 }

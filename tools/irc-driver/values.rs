@@ -197,6 +197,15 @@ impl Missing {
         Self { seed, bounds, token_counts, shapes: Shapes::new() }
     }
 
+    /// Checks what is stated of the shapes of these inputs.
+    ///
+    /// # Errors
+    /// A shape of no input and no size, or one that its input does not take.
+    pub fn check_shapes(shapes: &Shapes, inputs: &[Port]) -> Result<(), Error> {
+        let missing = Self { shapes: shapes.clone(), ..Self::default() };
+        missing.sizes(&Buffers::new(), inputs).map(|_| ())
+    }
+
     /// Random values, whatever the program.
     pub fn random(seed: u64) -> Self {
         Self { seed: Some(seed), ..Self::default() }
@@ -246,7 +255,7 @@ impl Missing {
                 "--inputs X.npz gives values; --seed N makes random ones, with 1 for each open size that --shape does not state",
             ));
         }
-        if !self.shapes.is_empty() {
+        if zero.iter().any(|port| port.tensor_type().is_none()) {
             self.fill(given, inputs)?;
         }
         if !zero.is_empty() {
@@ -263,38 +272,57 @@ impl Missing {
     /// # Errors
     /// A shape of no input and no size, or one that its input does not take.
     fn sizes(&self, given: &Buffers, inputs: &[Port]) -> Result<BTreeMap<String, i64>, Error> {
-        let mut sizes = BTreeMap::new();
+        // With what determines each.
+        let mut sizes: BTreeMap<String, (i64, String)> = BTreeMap::new();
         for port in inputs {
             let extents = given.get(&port.name).map_or(&[][..], Tensor::shape);
-            sizes.extend(port.sizes.iter().cloned().zip(extents.iter().copied()));
+            for (axis, (size, extent)) in port.sizes.iter().zip(extents).enumerate() {
+                let why = format!("dimension {axis} of the given input '{}'", port.name);
+                sizes.insert(size.clone(), (*extent, why));
+            }
         }
         for (name, extents) in &self.shapes {
             let stated = extents.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
+            let flag = format!("--shape {name}={stated}");
+            let wrong = |what: String| Err(Error::Usage(format!("{flag}: {what}")));
             let port = inputs.iter().find(|port| port.name == *name && port.weight.is_none());
-            let wrong =
-                |what: String| Err(Error::Usage(format!("--shape {name}={stated}: {what}")));
             let added: Vec<(String, i64)> = match (port, &extents[..]) {
                 (Some(port), _) => {
                     let dtype = port.element_type();
                     let ty = dtype.map(|dtype| TensorType::new(dtype, extents.clone()));
                     if !ty.is_some_and(|ty| port.takes(&ty)) {
-                        return wrong(format!("'{name}' is {}", port.type_text()));
+                        return wrong(format!("expected a shape of {}", port.type_text()));
                     }
                     port.sizes.iter().cloned().zip(extents.iter().copied()).collect()
                 }
-                (None, [extent]) if is_size(name, inputs) => vec![(name.clone(), *extent)],
-                (None, _) => return wrong(format!("no input or open size is named '{name}'")),
+                (None, [extent]) if symbols(inputs).contains(name) => vec![(name.clone(), *extent)],
+                (None, _) if symbols(inputs).contains(name) => {
+                    return wrong(format!("'{name}' is an open size, which is one number"));
+                }
+                (None, _) => {
+                    let ports = inputs.iter().filter(|port| port.weight.is_none());
+                    let names: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
+                    let open: Vec<String> = symbols(inputs).into_iter().collect();
+                    let open = match &open[..] {
+                        [] => "all sizes are fixed".to_owned(),
+                        open => format!("the open sizes are {}", open.join(", ")),
+                    };
+                    return wrong(format!(
+                        "no input or open size is named '{name}'; the inputs are {}; {open}",
+                        names.join(", ")
+                    ));
+                }
             };
             for (size, extent) in added {
-                if let Some(other) = sizes.insert(size.clone(), extent)
+                if let Some((other, why)) = sizes.insert(size.clone(), (extent, flag.clone()))
                     && other != extent
                     && size.parse::<i64>().is_err()
                 {
-                    return wrong(format!("'{size}' is {other} elsewhere"));
+                    return wrong(format!("'{size}' is {other} by {why}"));
                 }
             }
         }
-        Ok(sizes)
+        Ok(sizes.into_iter().map(|(size, (extent, _))| (size, extent)).collect())
     }
 
     /// Sets every missing input that the program reads to random values, without a seed to zero; a symbolic size that no given
@@ -337,12 +365,11 @@ fn value(size: &str, sizes: &BTreeMap<String, i64>) -> Option<i64> {
     known(size).or_else(|| size.parse::<Dim>().ok()?.eval(&known))
 }
 
-/// Whether a name is one of an open size of these inputs.
-fn is_size(name: &str, inputs: &[Port]) -> bool {
+/// The names of the open sizes of inputs.
+fn symbols(inputs: &[Port]) -> BTreeSet<String> {
     let sizes = inputs.iter().flat_map(|port| &port.sizes);
-    sizes
-        .filter_map(|size| size.parse::<Dim>().ok())
-        .any(|size| size.symbols().iter().any(|symbol| **symbol == *name))
+    let sizes = sizes.filter_map(|size| size.parse::<Dim>().ok());
+    sizes.flat_map(|size| size.symbols()).map(|symbol| symbol.to_string()).collect()
 }
 
 /// One line per buffer: name, type, minimum, mean and maximum; of strings, how many are distinct, the length of

@@ -24,9 +24,8 @@ use irc_tl::{
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
-/// The vectors that are computed in step, if they are wider than those of the quick tier.
+/// The vectors that are computed in step.
 const VECTORS: i64 = 4;
-const QUICK_LANES: i64 = 4;
 
 /// What steps compute of each row.
 pub(super) struct Rows<'c> {
@@ -443,8 +442,7 @@ impl<'w, 'c: 'a, 'a> Writer<'w, 'c, 'a> {
         (row, width): (Value<'c, 'a>, Value<'c, 'a>),
     ) {
         let narrow = Lanes::Vector(self.lanes);
-        let vectors = if self.lanes > QUICK_LANES { VECTORS } else { 1 };
-        let wide = Lanes::Vector(self.lanes * vectors);
+        let wide = Lanes::Vector(self.lanes * VECTORS);
         let starts: Vec<_> =
             self.reductions(pass).map(|(_, combine)| self.start(e, combine)).collect();
         let totals: Vec<_> = starts.iter().map(|start| e.splat(*start, wide)).collect();
@@ -455,9 +453,7 @@ impl<'w, 'c: 'a, 'a> Writer<'w, 'c, 'a> {
             let vector = Vector { row, column, lanes: wide, mask: None, pass };
             Ok(self.vector(e, body, &vector, (&starts, totals)))
         });
-        if vectors > 1 {
-            totals = self.narrowed(e, pass, &totals, vectors);
-        }
+        totals = self.narrowed(e, pass, &totals);
         let bounds = (whole, width, narrow.count());
         let Ok(totals) = e.for_each::<Infallible>(bounds, &totals, |e, column, totals| {
             let mask = e.first_lanes(e.binary(arith::SUBI, width, column), narrow);
@@ -515,12 +511,11 @@ impl<'w, 'c: 'a, 'a> Writer<'w, 'c, 'a> {
         e: Emit<'c, 'a>,
         pass: usize,
         totals: &[Value<'c, 'a>],
-        vectors: i64,
     ) -> Vec<Value<'c, 'a>> {
         let narrow = Lanes::Vector(self.lanes);
         let part = |total, number: i64| e.slice(total, e.f32(), number * self.lanes, self.lanes);
         let narrowed = self.reductions(pass).zip(totals).filter_map(|((_, combine), total)| {
-            let parts = (0..vectors).map(|number| part(*total, number));
+            let parts = (0..VECTORS).map(|number| part(*total, number));
             parts.reduce(|left, right| joined(e, combine, left, right, narrow))
         });
         narrowed.collect()

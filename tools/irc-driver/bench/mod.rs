@@ -157,6 +157,7 @@ fn inputs_of(
 ) -> Result<Buffers, Error> {
     let shapes = models::shapes(&arguments.graphs)?;
     let given = given(arguments)?;
+    Missing::check_shapes(&shapes, &interface.inputs)?;
     expect_sizes(&interface.inputs, &given.types(), &shapes)?;
     given.complete(console, interface, (Some(arguments.seed), shapes))
 }

@@ -268,6 +268,14 @@ impl Importer<'_> {
                     format!("the model declares {tensor}, but the given shape is that of {found}");
                 return Err(Open::GivenShape(message));
             }
+            if let Some((size, value, axis)) = self.contradiction(input, given) {
+                let found = TensorType::new(dtype, given.clone());
+                let message = format!(
+                    "'{size}' is stated to be {value}, but the given shape, that of {found}, has {} in dimension {axis}",
+                    given[axis]
+                );
+                return Err(Open::GivenShape(message));
+            }
             return Ok(TensorType::new(dtype, given.clone()).into());
         }
         let Some(shape) = stated(input) else {
@@ -284,6 +292,20 @@ impl Importer<'_> {
             });
         }
         Ok(Type::new(dtype, dims))
+    }
+
+    /// An open size of an input that has another value than in a given shape: its name and value, and the dimension.
+    fn contradiction(&self, input: &model::Value, given: &[i64]) -> Option<(String, i64, usize)> {
+        let dims = stated(input).map_or(&[][..], |shape| &shape.dims);
+        dims.iter().zip(given).enumerate().find_map(|(axis, (dim, extent))| {
+            let model::Dim::Variable(name) = dim else { return None };
+            match self.options.shapes.get(name).map(Vec::as_slice) {
+                Some([value]) if value != extent && name != input.name() => {
+                    Some((name.clone(), *value, axis))
+                }
+                _ => None,
+            }
+        })
     }
 
     /// The type of an input that the file does not declare, as in the oldest files: that of its
