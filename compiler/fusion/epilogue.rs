@@ -1,7 +1,7 @@
 //! Epilogues of sums whose sizes depend on symbols, as convolutions of open height and width: the maps that follow join
 //! the sum in one group, whose kernel applies them to the sums while these are in the cache.
 use super::{
-    inline::{Inlined, key, numbered, rebuilt},
+    inline::{Inlined, key, numbered, rebuilt, take_parts},
     open::is_open,
     wrap::wrap,
 };
@@ -15,9 +15,6 @@ const MAX_MAPS: usize = 16;
 
 /// Maximum number of times that an epilogue reads its sum.
 const MAX_COPIES: usize = 8;
-
-/// Maximum work of a function in an epilogue, for each element.
-const MAX_WORK: u64 = 1;
 
 /// Joins each such sum and the maps that follow in a group.
 ///
@@ -51,10 +48,8 @@ pub(super) fn join_epilogues<'c: 'a, 'a>(
         if ops.len() == 1 {
             continue;
         }
-        let mut parts = inlined.remove(&key(op)).unwrap_or_default();
+        let parts = take_parts(&ops, inlined);
         for map in &mut ops[1..] {
-            parts.extend(inlined.remove(&key(*map)).unwrap_or_default());
-            parts.push((read::op_name(map), map.location()));
             joined.insert(key(*map));
             let operands: Vec<Value> = map.operands().collect();
             let numbered = open_loops(*map).and_then(|(found, _)| numbered(&found, &operands));
@@ -152,8 +147,7 @@ fn map_after<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<(OperationRef<'c, '
 /// Whether a part of an expression is as much work as an addition.
 fn is_cheap(part: &Scalar) -> bool {
     match part {
-        Scalar::Binary(function, ..) => function.row().work <= MAX_WORK,
-        Scalar::Unary(function, _) => function.row().work <= MAX_WORK,
+        Scalar::Binary(..) | Scalar::Unary(..) => !part.is_expensive(),
         Scalar::Cast(to, ..) => is_computed(*to),
         Scalar::Float(..) | Scalar::Int(..) | Scalar::Loop(_) => true,
         _ => false,

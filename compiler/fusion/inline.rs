@@ -67,6 +67,19 @@ pub const COMPUTE: &str = "tl.compute";
 /// The names and locations of the ops that became parts of others, by the [`key`] of the reader.
 pub type Inlined<'c> = BTreeMap<usize, Vec<(String, Location<'c>)>>;
 
+/// What becomes a part of the first of some ops: the others, and what became parts of each of them.
+pub fn take_parts<'c: 'a, 'a>(
+    ops: &[OperationRef<'c, 'a>],
+    inlined: &mut Inlined<'c>,
+) -> Vec<(String, Location<'c>)> {
+    let mut parts = vec![];
+    for (number, op) in ops.iter().enumerate() {
+        parts.extend(inlined.remove(&key(*op)).unwrap_or_default());
+        parts.extend((number > 0).then(|| (read::op_name(op), op.location())));
+    }
+    parts
+}
+
 /// The identity of an op during its lifetime.
 pub fn key(op: OperationRef<'_, '_>) -> usize {
     op.to_raw().ptr as usize
@@ -165,14 +178,10 @@ impl<'c: 'a, 'a> Joined<'c, 'a> {
         if gone.is_empty() {
             return Ok(());
         }
-        let mut parts = inlined.remove(&key(op)).unwrap_or_default();
+        let parts = take_parts(&[&[op], &gone[..]].concat(), inlined);
         let (compute, operands) =
             numbered(&compute, &operands).unwrap_or_else(|| ((*compute).clone(), operands));
         let built = rebuilt(op, compute, &operands)?;
-        for part in &gone {
-            parts.extend(inlined.remove(&key(*part)).unwrap_or_default());
-            parts.push((read::op_name(part), part.location()));
-        }
         inlined.insert(key(built), parts);
         // The consumers of earlier ops were among the later ones.
         gone.into_iter().for_each(Erase::erase);

@@ -1,7 +1,7 @@
 //! Steps over rows whose length depends on symbols, as those of a softmax or a normalisation: they join in one group, whose kernel
 //! computes one row after another, while it is in the cache.
 use super::{
-    inline::{Inlined, key},
+    inline::{Inlined, key, take_parts},
     wrap::wrap,
 };
 use irc_dialects::tl;
@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of steps in a group.
 const MAX_STEPS: usize = 24;
 
-/// Maximum number of steps in a group, before the last one, that compute elements with much work: all but one of them are computed again
-/// in each pass over a row.
-const MAX_WORKS: usize = 2;
+/// Maximum number of steps in a group, before the last one, that compute elements with expensive functions: all but one of them are
+/// computed again in each pass over a row.
+const MAX_EXPENSIVE: usize = 2;
 
 /// Maximum number of ops before one in which the reduction of its rows is sought.
 const MAX_AHEAD: usize = 16;
@@ -38,11 +38,7 @@ pub(super) fn join_row_steps<'c: 'a, 'a>(
         let Some(mut steps) = steps_of(op) else { continue };
         steps.sort_by_key(|step| places.get(&key(*step)));
         joined.extend(steps.iter().map(|step| key(*step)));
-        let mut parts = inlined.remove(&key(steps[0])).unwrap_or_default();
-        for step in &steps[1..] {
-            parts.extend(inlined.remove(&key(*step)).unwrap_or_default());
-            parts.push((read::op_name(step), step.location()));
-        }
+        let parts = take_parts(&steps, inlined);
         inlined.insert(key(wrap(&steps)?), parts);
     }
     Ok(())
@@ -78,11 +74,11 @@ fn before<'c: 'a, 'a>(
         }
         let (compute, types) = loops_of(op)?;
         let form = space.vector_form(&compute, &types)?;
-        let is_work = |compute: &Compute| {
-            compute.reduction.is_none() && compute.body.any(&Scalar::is_much_work)
+        let is_expensive = |compute: &Compute| {
+            compute.reduction.is_none() && compute.body.any(&Scalar::is_expensive)
         };
-        let works = steps[1..].iter().filter(|(_, compute, _)| is_work(compute)).count();
-        let fits = (works < MAX_WORKS || !is_work(&compute))
+        let expensive = steps[1..].iter().filter(|(_, compute, _)| is_expensive(compute));
+        let fits = (!is_expensive(&compute) || expensive.count() < MAX_EXPENSIVE)
             && steps.iter().all(|step| reads_as(step, operand, (space, form)));
         fits.then_some((op, compute, types))
     })

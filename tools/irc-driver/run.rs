@@ -224,8 +224,9 @@ fn run_library(
     given: Given,
 ) -> Result<Buffers, Error> {
     let library = input.load_library()?;
-    let missing = (arguments.seed, models::shapes(&arguments.graphs)?);
-    let given = given.complete(console, library.interface(), missing)?;
+    let missing = Missing::of(library.interface(), arguments.seed);
+    let missing = missing.with_shapes(models::shapes(&arguments.graphs)?);
+    let given = given.complete(console, library.interface(), &missing)?;
     let mut runner = Runner::new(library.into(), &[])?;
     runner.set_pool(&threads::pool(arguments.threads)?)?;
     let _step = console.step("running");

@@ -94,15 +94,14 @@ impl Given {
         })
     }
 
-    /// All inputs of a compiled program: those of the file, and others as in [`Missing::of`], of these shapes.
+    /// All inputs of a compiled program: those of the file, and others.
     pub fn complete(
         self,
         console: &Console,
         interface: &Interface,
-        (seed, shapes): (Option<u64>, Shapes),
+        missing: &Missing,
     ) -> Result<Buffers, Error> {
         let mut given = self.read_for(interface)?;
-        let missing = Missing { shapes, ..Missing::of(interface, seed) };
         missing.complete(console, &mut given, &interface.inputs)?;
         Ok(given)
     }
@@ -197,13 +196,9 @@ impl Missing {
         Self { seed, bounds, token_counts, shapes: Shapes::new() }
     }
 
-    /// Checks what is stated of the shapes of these inputs.
-    ///
-    /// # Errors
-    /// A shape of no input and no size, or one that its input does not take.
-    pub fn check_shapes(shapes: &Shapes, inputs: &[Port]) -> Result<(), Error> {
-        let missing = Self { shapes: shapes.clone(), ..Self::default() };
-        missing.sizes(&Buffers::new(), inputs).map(|_| ())
+    /// The same, with what is stated of their shapes.
+    pub fn with_shapes(self, shapes: Shapes) -> Self {
+        Self { shapes, ..self }
     }
 
     /// Random values, whatever the program.
@@ -238,10 +233,10 @@ impl Missing {
             }
             return self.fill(given, inputs);
         }
-        let sizes = self.sizes(given, inputs)?;
-        let is_known = |port: &&Port| port.sizes.iter().all(|size| value(size, &sizes).is_some());
-        let (zero, open): (Vec<_>, Vec<_>) =
-            missing.into_iter().partition(|port| port.tensor_type().is_some() || is_known(port));
+        let sizes = self.sizes(&shapes_of(given), inputs)?;
+        let (zero, open): (Vec<_>, Vec<_>) = missing
+            .into_iter()
+            .partition(|port| port.tensor_type().is_some() || !is_open(port, &sizes));
         if !open.is_empty() {
             let types: Vec<String> =
                 open.iter().map(|port| format!("{} {}", port.name, port.type_text())).collect();
@@ -267,20 +262,28 @@ impl Missing {
         Ok(())
     }
 
-    /// The values of open sizes that given inputs and shapes determine.
+    /// The inputs with a size that inputs of given shapes, and what is stated, do not determine.
     ///
     /// # Errors
     /// A shape of no input and no size, or one that its input does not take.
-    fn sizes(&self, given: &Buffers, inputs: &[Port]) -> Result<BTreeMap<String, i64>, Error> {
+    pub fn open<'p>(&self, given: &Shapes, inputs: &'p [Port]) -> Result<Vec<&'p Port>, Error> {
+        let sizes = self.sizes(given, inputs)?;
+        let is_missing = |port: &&Port| !given.contains_key(&port.name);
+        Ok(inputs.iter().filter(is_missing).filter(|port| is_open(port, &sizes)).collect())
+    }
+
+    /// The values of open sizes that inputs of given shapes, and what is stated, determine.
+    fn sizes(&self, given: &Shapes, inputs: &[Port]) -> Result<BTreeMap<String, i64>, Error> {
         // With what determines each.
         let mut sizes: BTreeMap<String, (i64, String)> = BTreeMap::new();
         for port in inputs {
-            let extents = given.get(&port.name).map_or(&[][..], Tensor::shape);
+            let extents = given.get(&port.name).map_or(&[][..], Vec::as_slice);
             for (axis, (size, extent)) in port.sizes.iter().zip(extents).enumerate() {
                 let why = format!("dimension {axis} of the given input '{}'", port.name);
                 sizes.insert(size.clone(), (*extent, why));
             }
         }
+        let symbols = symbols(inputs);
         for (name, extents) in &self.shapes {
             let stated = extents.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
             let flag = format!("--shape {name}={stated}");
@@ -295,14 +298,14 @@ impl Missing {
                     }
                     port.sizes.iter().cloned().zip(extents.iter().copied()).collect()
                 }
-                (None, [extent]) if symbols(inputs).contains(name) => vec![(name.clone(), *extent)],
-                (None, _) if symbols(inputs).contains(name) => {
-                    return wrong(format!("'{name}' is an open size, which is one number"));
+                (None, [extent]) if symbols.contains(name) => vec![(name.clone(), *extent)],
+                (None, _) if symbols.contains(name) => {
+                    return wrong(format!("'{name}' is an open size: expected one number"));
                 }
                 (None, _) => {
                     let ports = inputs.iter().filter(|port| port.weight.is_none());
                     let names: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
-                    let open: Vec<String> = symbols(inputs).into_iter().collect();
+                    let open: Vec<&str> = symbols.iter().map(String::as_str).collect();
                     let open = match &open[..] {
                         [] => "all sizes are fixed".to_owned(),
                         open => format!("the open sizes are {}", open.join(", ")),
@@ -318,7 +321,7 @@ impl Missing {
                     && other != extent
                     && size.parse::<i64>().is_err()
                 {
-                    return wrong(format!("'{size}' is {other} by {why}"));
+                    return wrong(format!("contradicts {why}, where '{size}' is {other}"));
                 }
             }
         }
@@ -328,7 +331,7 @@ impl Missing {
     /// Sets every missing input that the program reads to random values, without a seed to zero; a symbolic size that no given
     /// input or shape determines is 1, or the number next to it within its bounds.
     pub fn fill(&self, given: &mut Buffers, inputs: &[Port]) -> Result<(), Error> {
-        let stated = self.sizes(given, inputs)?;
+        let stated = self.sizes(&shapes_of(given), inputs)?;
         let bounds = self.bounds.iter();
         let bounded =
             bounds.map(|(name, range)| (name.clone(), 1.clamp(*range.start(), *range.end())));
@@ -357,6 +360,17 @@ impl Missing {
         }
         Ok(())
     }
+}
+
+/// The shapes of buffers.
+pub fn shapes_of(buffers: &Buffers) -> Shapes {
+    buffers.iter().map(|(name, tensor)| (name.clone(), tensor.shape().to_vec())).collect()
+}
+
+/// Whether an input has a size that these do not determine.
+fn is_open(port: &Port, sizes: &BTreeMap<String, i64>) -> bool {
+    let mut own = port.shape.iter().zip(&port.sizes);
+    own.any(|(extent, size)| *extent < 0 && value(size, sizes).is_none())
 }
 
 /// The value of a size of an input, as symbols determine it.

@@ -142,7 +142,7 @@ fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, how: (i64, Dots)) {
 fn divided(kernel: &Kernel<'_>) -> Option<Vec<Dim>> {
     let cycles = kernel.steps.iter().map(|step| match &step.work {
         Work::Nest(nest) => nest::cycles(nest),
-        Work::Rows(rows) => nest::cycles(&rows.as_one()),
+        Work::Rows(rows) => rows.cycles(),
         Work::Algorithm(algorithm) => {
             let types: Vec<_> = step.operands.iter().map(|id| &kernel.values[*id].ty).collect();
             Some(algorithms::cycles(algorithm, &types).unwrap_or(0.into()))
@@ -366,9 +366,8 @@ fn fill<'c: 'a, 'a>(
                     return;
                 }
                 let types: Vec<_> = operands.iter().map(|(ty, _)| *ty).collect();
-                let all = types.iter().copied().chain([&kernel.values[step.results[0]].ty]);
-                let all: Vec<irc_tl::Type> = all.cloned().collect();
-                if let Some(rows) = Rows::of_nest(nest, &all, step.location) {
+                let own = (&types[..], &kernel.values[step.results[0]].ty);
+                if let Some(rows) = Rows::of_nest(nest, own, step.location) {
                     return rows.emit(e, &operands, results[0], &sizes, (part, lanes));
                 }
                 let scalars = |e| nest::emit(e, nest, &operands, results[0], &sizes, part);

@@ -99,8 +99,16 @@ pub(super) fn cycles(nest: &Nest) -> Option<Dim> {
     let compute = &nest.compute;
     let reduced = compute.reduction.iter().flat_map(|over| &over.dims);
     let points = Dim::product(compute.dims.iter().chain(reduced));
+    cycles_of(points, [&compute.body])
+}
+
+/// The same of so many iterations with these expressions.
+pub(super) fn cycles_of<'s>(
+    points: Dim,
+    bodies: impl IntoIterator<Item = &'s Scalar>,
+) -> Option<Dim> {
     let mut ops = 0;
-    compute.body.walk(&mut |_| ops += 1);
+    bodies.into_iter().for_each(|body| body.walk(&mut |_| ops += 1));
     let cycles = points * Dim::Known(ops).ceil_div(&OPS_PER_CYCLE.into());
     let terms = cycles.terms();
     let is_symbol = |factor: &Factor| matches!(factor, Factor::Symbol(_));
@@ -288,9 +296,7 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
             None => Extent::Known(1),
             Some(_) => {
                 let inner = Dim::product(&self.divided()[at.len() + 1..]);
-                inner
-                    .known()
-                    .map_or_else(|| Extent::Passed(self.sizes.value(e, &inner)), Extent::Known)
+                self.sizes.extent(e, &inner)
             }
         };
         let extent = Extent::Passed(self.sizes.value(e, dim));

@@ -2,13 +2,13 @@
 //! known when they run, and reductions of contiguous elements.
 //!
 //! Steps are joined in *passes* over a row: a pass has what does not wait for its reductions. One value for each row is a scalar.
-//! The elements of a row are computed again in every pass that reads them, or, if that is much work, stored in the row of the
+//! The elements of a row are computed again in every pass that reads them, or, if that is expensive, stored in the row of the
 //! result until this is written. Four vectors are computed in step, the rest of a row in masked vectors.
 use super::{
     element,
     expression::{Body, Known, RESULT, Typed, loop_number, to_memory},
     lanewise::{Divisor, Elements, Lanewise, Loaded},
-    nest::{Nest, neutral},
+    nest::{Nest, cycles_of, neutral},
     sizes::Sizes,
 };
 use crate::kernel::emit::{Buffer, Emit, Lanes};
@@ -50,11 +50,16 @@ struct Stage<'c> {
 }
 
 impl<'c> Rows<'c> {
-    /// A reduction of rows of single precision as its only stage; `types` are those of its operands and its result.
-    pub(super) fn of_nest(nest: &Nest, types: &[Type], location: Location<'c>) -> Option<Self> {
-        let operands = types.len() - 1;
+    /// A reduction of rows of single precision as its only stage.
+    pub(super) fn of_nest(
+        nest: &Nest,
+        (operands, result): (&[&Type], &Type),
+        location: Location<'c>,
+    ) -> Option<Self> {
         nest.compute.reduction.as_ref()?;
-        Self::of(&[(nest, (0..operands).collect(), location)], types, operands)
+        let types: Vec<Type> = operands.iter().copied().chain([result]).cloned().collect();
+        let numbers = (0..operands.len()).collect();
+        Self::of(&[(nest, numbers, location)], &types, operands.len())
     }
 
     /// Steps, each with the numbers of its operands: so many are from outside, and the results of steps have those after them.
@@ -111,12 +116,7 @@ impl<'c> Rows<'c> {
             let pattern = self.space.pattern((&stage.compute, form), &types[operand], &at);
             self.stages.get(from).is_some_and(|from| from.form.pattern() == pattern)
         });
-        let same = |part: &Scalar| match part {
-            Scalar::Load(operand, _) if *operand != RESULT => {
-                operand.checked_sub(self.operands).map(|from| self.load_of(from))
-            }
-            _ => None,
-        };
+        let same = |part: &Scalar| stage_number(part, self.operands).map(|from| self.load_of(from));
         stage.compute.body = stage.compute.body.replace(&mut { same });
         stage.epilogue = stage.epilogue.map(|epilogue| epilogue.replace(&mut { same }));
         fits.then_some(stage)
@@ -145,7 +145,7 @@ impl<'c> Rows<'c> {
         passes.map(|stage| stage.pass + 1).max().unwrap_or(0)
     }
 
-    /// The stage whose elements are stored until the last stage computes those of the result: the first one of much work that
+    /// The stage whose elements are stored until the last stage computes those of the result: the first expensive one that
     /// several passes read.
     fn find_stored(&self) -> Option<usize> {
         let last = self.stages.len() - 1;
@@ -164,7 +164,7 @@ impl<'c> Rows<'c> {
             stage.form == RowForm::Elements
                 && stage.ty.dtype == DType::F32
                 && passes[*number].len() > 1
-                && stage.compute.body.any(&Scalar::is_much_work)
+                && stage.compute.body.any(&Scalar::is_expensive)
         };
         let has_row = self.stages[last].form == RowForm::Elements;
         (0..last).find(is_read_again).filter(|_| has_row)
@@ -194,20 +194,17 @@ impl<'c> Rows<'c> {
         }
     }
 
-    /// Loops with all parts of the expressions of the stages, by which their cycles are estimated.
-    pub(super) fn as_one(&self) -> Nest {
-        let bodies = self.stages.iter().map(|stage| stage.compute.body.clone());
-        let body = bodies.reduce(|all, each| all + each).unwrap_or_else(|| Scalar::index(0));
-        let dims = [&self.space.rows[..], &self.space.columns].concat();
-        Nest::of(Compute::map(dims, body))
+    /// The cycles that the stages take, estimated as those of a nest.
+    pub(super) fn cycles(&self) -> Option<Dim> {
+        let points = Dim::product(self.space.rows.iter().chain(&self.space.columns));
+        cycles_of(points, self.stages.iter().map(|stage| &stage.compute.body))
     }
 
     /// Whether the last bits of an expression depend on the order of a sum, as those of a product with its reciprocal then may.
     fn is_near(&self, scalar: &Scalar) -> bool {
         let (mut has_sum, mut fits) = (false, true);
         scalar.walk(&mut |part| {
-            let Scalar::Load(operand, _) = part else { return };
-            if *operand == RESULT {
+            if !matches!(part, Scalar::Load(..)) {
                 return;
             }
             let is_near = self.stage_of(part).is_some_and(|stage| match &stage.compute.reduction {
@@ -222,12 +219,7 @@ impl<'c> Rows<'c> {
 
     /// The stage whose result an expression loads.
     fn stage_of(&self, part: &Scalar) -> Option<&Stage<'c>> {
-        match part {
-            Scalar::Load(operand, _) if *operand != RESULT => {
-                operand.checked_sub(self.operands).and_then(|from| self.stages.get(from))
-            }
-            _ => None,
-        }
+        self.stages.get(stage_number(part, self.operands)?)
     }
 
     /// Whether a stage is such a reduction, and no function of it.
@@ -305,14 +297,17 @@ impl Stage<'_> {
     fn reads(&self, operands: usize) -> Vec<(usize, Scalar)> {
         let mut found = vec![];
         self.walk(&mut |part| {
-            if let Scalar::Load(operand, _) = part
-                && *operand != RESULT
-                && let Some(from) = operand.checked_sub(operands)
-            {
-                found.push((from, part.clone()));
-            }
+            found.extend(stage_number(part, operands).map(|from| (from, part.clone())));
         });
         found
+    }
+}
+
+/// The number of the stage whose result an expression loads; those of operands are before.
+fn stage_number(part: &Scalar, operands: usize) -> Option<usize> {
+    match part {
+        Scalar::Load(operand, _) if *operand != RESULT => operand.checked_sub(operands),
+        _ => None,
     }
 }
 
@@ -359,18 +354,14 @@ impl<'w, 'c: 'a, 'a> Writer<'w, 'c, 'a> {
     fn outer(&self, e: Emit<'c, 'a>, at: &mut Vec<Value<'c, 'a>>, units: Option<Units<'c, 'a>>) {
         let rows = &self.rows.space.rows;
         let Some(dim) = rows.get(at.len()) else { return self.row(e, at) };
-        let extent = |dim: &Dim| match dim.known() {
-            Some(known) => Extent::Known(known),
-            None => Extent::Passed(self.sizes.value(e, dim)),
-        };
-        let inner = extent(&Dim::product(&rows[at.len() + 1..]));
-        let Ok(()) =
-            split::loop_over::<Infallible>(e, (extent(dim), inner), units, |e, index, units| {
-                at.push(index);
-                self.outer(e, at, units);
-                at.pop();
-                Ok(())
-            });
+        let inner = Dim::product(&rows[at.len() + 1..]);
+        let extents = (self.sizes.extent(e, dim), self.sizes.extent(e, &inner));
+        let Ok(()) = split::loop_over::<Infallible>(e, extents, units, |e, index, units| {
+            at.push(index);
+            self.outer(e, at, units);
+            at.pop();
+            Ok(())
+        });
     }
 
     fn row(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>]) {
@@ -562,7 +553,7 @@ impl<'c: 'a, 'a> Elements<'c, 'a> for RowElements<'_, '_, 'c, 'a> {
         let read = |buffer, place| e.load_lanes(buffer, place, vector.lanes, vector.mask);
         let place = || e.add(vector.row, vector.column);
         let dtype = operands[*operand].0.dtype;
-        if let Some(from) = operand.checked_sub(rows.operands) {
+        if let Some(from) = stage_number(part, rows.operands) {
             let stage = &rows.stages[from];
             return match rows.stored == Some(from) && stage.pass < vector.pass {
                 true => Loaded::Vector((read(*result, place()), dtype)),

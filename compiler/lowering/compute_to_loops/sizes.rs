@@ -1,5 +1,6 @@
 //! Sizes as values: evaluates a [`Dim`] for the symbols of a call.
 use crate::kernel::emit::Emit;
+use crate::lowering::linalg_to_vector::split::Extent;
 use irc_mlir::Value;
 use irc_mlir::ops::arith;
 use irc_tl::{Dim, Factor, SizeFunction};
@@ -29,6 +30,11 @@ impl<'c: 'a, 'a> Sizes<'c, 'a> {
         };
         let terms = dim.terms().into_iter().map(product);
         terms.reduce(|left, right| e.add(left, right)).unwrap_or_else(|| e.index(0))
+    }
+
+    /// The same as an extent, which is known if the size is.
+    pub(super) fn extent(&self, e: Emit<'c, 'a>, dim: &Dim) -> Extent<'c, 'a> {
+        dim.known().map_or_else(|| Extent::Passed(self.value(e, dim)), Extent::Known)
     }
 
     fn factor(&self, e: Emit<'c, 'a>, factor: &Factor) -> Value<'c, 'a> {

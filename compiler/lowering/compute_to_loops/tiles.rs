@@ -245,7 +245,7 @@ impl Tiles {
         let outer: Vec<usize> = (0..column).filter(|at| Some(*at) != row).collect();
         let mut at = vec![e.index(0); compute.dims.len()];
         let counts: Vec<Extent> =
-            outer.iter().map(|dim| writer.extent(e, &compute.dims[*dim])).collect();
+            outer.iter().map(|dim| writer.sizes.extent(e, &compute.dims[*dim])).collect();
         let strips = writer.strips(e);
         let units = part.map(|[part, parts]| {
             let all = Extent::product(e, &[&counts[..], &[strips]].concat());
@@ -285,18 +285,17 @@ struct Tile<'p, 'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
-    fn extent(&self, e: Emit<'c, 'a>, dim: &Dim) -> Extent<'c, 'a> {
-        dim.known().map_or_else(|| Extent::Passed(self.sizes.value(e, dim)), Extent::Known)
-    }
-
     /// The number of groups of rows that are divided among threads.
     fn strips(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
         if let Some(windows) = &self.windows {
-            return self.extent(e, &self.dims[windows.row]).groups(e, windows::shape(self.lanes).0);
+            return self
+                .sizes
+                .extent(e, &self.dims[windows.row])
+                .groups(e, windows::shape(self.lanes).0);
         }
-        self.tiles
-            .row
-            .map_or(Extent::Known(1), |row| self.extent(e, &self.dims[row]).groups(e, self.rows))
+        self.tiles.row.map_or(Extent::Known(1), |row| {
+            self.sizes.extent(e, &self.dims[row]).groups(e, self.rows)
+        })
     }
 
     fn outer(

@@ -432,7 +432,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
     }
 
     fn has_wide_vectors(&self) -> bool {
-        self.transposed.is_none() && (self.accumulators.is_empty() || !self.pass.partial)
+        self.transposed.is_none() && !self.pass.partial
     }
 
     /// The element types of the accumulators.

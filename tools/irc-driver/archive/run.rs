@@ -25,8 +25,9 @@ pub fn run(
 ) -> Result<Buffers, Error> {
     let loaded = Loaded::open(console, &open(console, &arguments.files[0], bytes)?)?;
     let loaded = loaded.on(threads::pool(arguments.threads)?);
-    let missing = (arguments.seed, models::shapes(&arguments.graphs)?);
-    let given = given.complete(console, loaded.model.interface(), missing)?;
+    let missing = Missing::of(loaded.interface(), arguments.seed);
+    let missing = missing.with_shapes(models::shapes(&arguments.graphs)?);
+    let given = given.complete(console, loaded.interface(), &missing)?;
     let _step = console.step("running");
     loaded.run(&given).map_err(|error| error.in_file(Path::new(&arguments.files[0])))
 }

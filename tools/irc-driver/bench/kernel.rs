@@ -1,5 +1,5 @@
 //! `irc bench --backend emulate`: what a kernel for a GPU does, in instructions instead of time.
-use super::given;
+use super::{given, missing};
 use crate::{
     console::Console,
     error::Error,
@@ -66,8 +66,8 @@ pub fn emulate(console: &Console, arguments: &Bench, input: &Input) -> Result<()
     }
     let program = program(console, arguments, input)?;
     let interface = &program.kernel().interface;
-    let missing = (Some(arguments.seed), models::shapes(&arguments.graphs)?);
-    let inputs = given(arguments)?.complete(console, interface, missing)?;
+    let missing = missing(arguments, interface)?;
+    let inputs = given(arguments)?.complete(console, interface, &missing)?;
     let found = program.emulate(console, false, None, &inputs)?.statistics;
     let classes: Vec<_> = found.classes().filter(|(_, count)| *count > 0).collect();
     if arguments.json {

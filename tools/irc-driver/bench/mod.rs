@@ -14,7 +14,7 @@ use crate::{
     input::{self, Content, Input},
     models, output, target as processor, threads,
     tuning::TuningFile,
-    values::{Buffers, Given, Missing, Shapes},
+    values::{Buffers, Given, Missing, shapes_of},
     world::{Preparation, World},
 };
 use irc::{
@@ -22,15 +22,11 @@ use irc::{
     codegen::Output, session::KernelWork,
 };
 use irc_cli::{Bench, CUDA, EMULATOR, Flags, GENERATORS};
-use irc_tensor::TensorType;
 use irc_tl::{Dim, Graph};
 use latency::{Latency, Length};
 use profile::Profile;
 use report::Report;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
 /// Measures a program and prints the results.
 pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), Error> {
@@ -86,8 +82,8 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
             let ptx = kernel::ptx_of(console, arguments, &input)?;
             let library = irc::session::gpu::library(&input.source(), &ptx)?.library;
             let (runner, file) = runner_of_file(&library)?;
-            let missing = (Some(arguments.seed), models::shapes(&arguments.graphs)?);
-            let given = given(arguments)?.complete(console, runner.interface(), missing)?;
+            let missing = missing(arguments, runner.interface())?;
+            let given = given(arguments)?.complete(console, runner.interface(), &missing)?;
             let prepared = Prepared { _file: file, ..Prepared::of(runner, given)? };
             measure(console, prepared, arguments)?
         }
@@ -149,17 +145,23 @@ fn given(arguments: &Bench) -> Result<Given, Error> {
     Given::open(arguments.inputs.as_deref())
 }
 
+/// What inputs of a compiled program are that are not given.
+fn missing(arguments: &Bench, interface: &Interface) -> Result<Missing, Error> {
+    let missing = Missing::of(interface, Some(arguments.seed));
+    Ok(missing.with_shapes(models::shapes(&arguments.graphs)?))
+}
+
 /// The inputs of a compiled program, whose sizes are all stated.
 fn inputs_of(
     console: &Console,
     arguments: &Bench,
     interface: &Interface,
 ) -> Result<Buffers, Error> {
-    let shapes = models::shapes(&arguments.graphs)?;
     let given = given(arguments)?;
-    Missing::check_shapes(&shapes, &interface.inputs)?;
-    expect_sizes(&interface.inputs, &given.types(), &shapes)?;
-    given.complete(console, interface, (Some(arguments.seed), shapes))
+    let missing = missing(arguments, interface)?;
+    let shapes = given.types().into_iter().map(|(name, ty)| (name, ty.shape)).collect();
+    expect_no_open(&missing.open(&shapes, &interface.inputs)?)?;
+    given.complete(console, interface, &missing)
 }
 
 /// Compiles a model and runs it once.
@@ -202,14 +204,13 @@ fn model(
         console.diagnostics(&model.source(), &model.slow_kernels(compile)?);
     }
     let ports: Vec<Port> = runner.inputs().cloned().collect();
-    let types = given.iter().map(|(name, tensor)| (name.clone(), tensor.ty().clone())).collect();
-    expect_sizes(&ports, &types, &Shapes::new())?;
     let mut inputs = given;
     let imported = model.imported().ok();
     let missing = match &imported {
         Some(imported) => Missing::of_model(imported, Some(arguments.seed)),
         None => Missing::of(runner.interface(), Some(arguments.seed)),
     };
+    expect_no_open(&missing.open(&shapes_of(&inputs), &ports)?)?;
     missing.complete(console, &mut inputs, &ports)?;
     let sizes = imported.as_ref().map(|imported| sizes(&imported.graph, &inputs));
     let size = |name: &str| sizes.as_ref()?.get(&Dim::symbol(name)).copied();
@@ -239,26 +240,8 @@ fn runner_of_file(library: &[u8]) -> Result<(Runner, Option<crate::temporary::Fo
     Ok((Runner::new(library.into(), &[])?, Some(folder)))
 }
 
-/// Rejects symbolic sizes that neither inputs nor shapes determine, as the time depends on them.
-fn expect_sizes(
-    ports: &[Port],
-    given: &BTreeMap<String, TensorType>,
-    shapes: &Shapes,
-) -> Result<(), Error> {
-    let mut known: BTreeSet<&str> = shapes.keys().map(String::as_str).collect();
-    let is_given = |port: &Port| given.contains_key(&port.name) || shapes.contains_key(&port.name);
-    for port in ports.iter().filter(|port| is_given(port)) {
-        known.extend(port.sizes.iter().map(String::as_str));
-    }
-    let is_known = |size: &str| {
-        let symbols = size.parse().map(|size: Dim| size.symbols()).unwrap_or_default();
-        known.contains(size) || symbols.iter().all(|symbol| known.contains(&**symbol))
-    };
-    let is_open = |port: &&Port| {
-        let mut sizes = port.shape.iter().zip(&port.sizes);
-        !is_given(port) && sizes.any(|(extent, size)| *extent < 0 && !is_known(size))
-    };
-    let open: Vec<&Port> = ports.iter().filter(is_open).collect();
+/// Rejects inputs with sizes that are not determined, as the time depends on them.
+fn expect_no_open(open: &[&Port]) -> Result<(), Error> {
     if open.is_empty() {
         return Ok(());
     }

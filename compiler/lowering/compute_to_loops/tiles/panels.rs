@@ -316,7 +316,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let positions = self.sizes.value(e, &Dim::product(&self.dims[panels.row + 1..]));
         let strips = Extent::Known((panels.filters + panels.rows - 1) / panels.rows);
         let mut counts: Vec<_> =
-            self.dims[..panels.row].iter().map(|dim| self.extent(e, dim)).collect();
+            self.dims[..panels.row].iter().map(|dim| self.sizes.extent(e, dim)).collect();
         counts.push(Extent::Passed(positions).groups(e, panels.columns));
         counts.push(strips);
         let units =

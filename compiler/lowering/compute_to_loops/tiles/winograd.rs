@@ -115,7 +115,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// are then fewer than lanes, and the filters come from memory for each vector of smaller ones.
     fn is_small(&self, e: Emit<'c, 'a>, blocks: [&Blocks; 2]) -> Value<'c, 'a> {
         const SLT: i64 = 2;
-        let size = [ROWS, COLUMNS].map(|loop_| self.extent(e, &self.dims[loop_]));
+        let size = [ROWS, COLUMNS].map(|loop_| self.sizes.extent(e, &self.dims[loop_]));
         let vectors = |blocks: &Blocks, times| {
             Image::of(e, blocks, size).vectors_of_tiles(e).times(e, times).value(e)
         };
@@ -132,7 +132,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         memory: Value<'c, 'a>,
     ) {
         let [images, height, width] =
-            [IMAGES, ROWS, COLUMNS].map(|loop_| self.extent(e, &self.dims[loop_]));
+            [IMAGES, ROWS, COLUMNS].map(|loop_| self.sizes.extent(e, &self.dims[loop_]));
         let image = Image::of(e, blocks, [height, width]);
         let mut offset = 0;
         let parts = blocks.memory().map(|elements| {

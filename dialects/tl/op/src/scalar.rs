@@ -181,7 +181,7 @@ impl Scalar {
     }
 
     /// Whether this is a function that is more work than an addition, such as a power.
-    pub fn is_much_work(&self) -> bool {
+    pub fn is_expensive(&self) -> bool {
         match self {
             Self::Unary(function, _) => function.row().work > 1,
             Self::Binary(function, ..) => function.row().work > 1,
@@ -192,17 +192,24 @@ impl Scalar {
     /// Whether the lanes of vectors can hold this expression for several iterations at once: what differs between them,
     /// where `varies` holds, are loads that vectors can have, and functions of these.
     pub fn is_lanewise(&self, varies: &dyn Fn(&Self) -> bool) -> bool {
-        if !self.any(varies) {
-            return true;
-        }
+        self.lanes(varies).is_some()
+    }
+
+    /// Whether lanes differ; `None` if vectors cannot hold them.
+    fn lanes(&self, varies: &dyn Fn(&Self) -> bool) -> Option<bool> {
+        let differs = |x: &Self, y: &Self| Some(x.lanes(varies)? | y.lanes(varies)?);
         match self {
-            Self::Load(..) => varies(self),
-            Self::Unary(_, x) | Self::Cast(_, _, x) => x.is_lanewise(varies),
-            Self::Binary(_, x, y) | Self::Compare(_, x, y) => {
-                [x, y].into_iter().all(|operand| operand.is_lanewise(varies))
+            Self::Load(..) if varies(self) => Some(true),
+            Self::Load(_, at) => at.iter().all(|index| !index.any(varies)).then_some(false),
+            Self::Unary(_, x) | Self::Cast(_, _, x) => x.lanes(varies),
+            Self::Binary(_, x, y) | Self::Compare(_, x, y) => differs(x, y),
+            Self::Select(parts) => {
+                let [condition, yes, no] = &**parts;
+                Some(condition.lanes(varies)? | differs(yes, no)?)
             }
-            Self::Select(parts) => parts.iter().all(|part| part.is_lanewise(varies)),
-            Self::Float(..) | Self::Int(..) | Self::Loop(_) | Self::Size(_) => false,
+            Self::Float(..) | Self::Int(..) | Self::Loop(_) | Self::Size(_) => {
+                (!varies(self)).then_some(false)
+            }
         }
     }
 }

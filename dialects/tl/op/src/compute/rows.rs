@@ -18,7 +18,7 @@ pub enum RowForm {
     Elements,
     /// A reduction of its elements.
     Reduced,
-    /// One element, of others that a row has one of.
+    /// One value, of others that each row has one of.
     Single,
 }
 
