@@ -279,7 +279,8 @@ fn parts(scalar: &Scalar) -> usize {
     parts
 }
 
-fn depth(scalar: &Scalar) -> usize {
+/// How deeply an expression is nested.
+pub(super) fn depth(scalar: &Scalar) -> usize {
     let below = match scalar {
         Scalar::Load(_, at) => at.iter().map(depth).max().unwrap_or(0),
         Scalar::Unary(_, x) | Scalar::Cast(_, _, x) => depth(x),

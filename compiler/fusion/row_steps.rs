@@ -1,12 +1,12 @@
 //! Steps over rows whose length depends on symbols, as those of a softmax or a normalisation: they join in one group, whose kernel
 //! computes one row after another, while it is in the cache.
 use super::{
-    inline::{Inlined, key, take_parts},
+    inline::{Inlined, depth, key, take_parts},
     wrap::wrap,
 };
 use irc_dialects::tl;
 use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, is_used_only_by, read};
-use irc_tl::{Compute, RowForm, RowSpace, Scalar, Type};
+use irc_tl::{Compute, MAX_DEPTH, RowForm, RowPattern, RowSpace, Scalar, Type};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of steps in a group.
@@ -44,63 +44,85 @@ pub(super) fn join_row_steps<'c: 'a, 'a>(
     Ok(())
 }
 
+/// A step over rows.
+struct Step<'c, 'a> {
+    op: OperationRef<'c, 'a>,
+    form: RowForm,
+    /// How it reads each of its operands.
+    reads: Vec<(Value<'c, 'a>, RowPattern)>,
+    /// How deeply its expression is nested, which those of steps after it contain.
+    depth: usize,
+    /// Whether it computes elements with expensive functions.
+    is_expensive: bool,
+}
+
+impl<'c: 'a, 'a> Step<'c, 'a> {
+    /// An op that computes rows in vectors.
+    fn of(op: OperationRef<'c, 'a>, space: &RowSpace) -> Option<Self> {
+        let (compute, types) = loops_of(op)?;
+        let form = space.vector_form(&compute, &types)?;
+        let operands: Vec<Value> = op.operands().collect();
+        let mut reads = vec![];
+        compute.body.walk(&mut |part| {
+            if let Scalar::Load(operand, at) = part {
+                let pattern = space.pattern((&compute, form), &types[*operand], at);
+                reads.push((operands[*operand], pattern));
+            }
+        });
+        let is_expensive = compute.reduction.is_none() && compute.body.any(&Scalar::is_expensive);
+        Some(Self { op, form, reads, depth: depth(&compute.body), is_expensive })
+    }
+
+    /// Whether it reads a value, if it does, as the element or the value of a row that it is.
+    fn reads_as(&self, value: Value<'c, 'a>, made: RowForm) -> bool {
+        self.reads.iter().all(|(read, pattern)| *read != value || *pattern == made.pattern())
+    }
+}
+
 /// An op over rows and those before it that join it, in any order; `None` if there is no row or no such op.
 fn steps_of<'c: 'a, 'a>(last: OperationRef<'c, 'a>) -> Option<Vec<OperationRef<'c, 'a>>> {
-    let (own, types) = loops_of(last)?;
-    let space = space_of(last, &own)?;
-    space.vector_form(&own, &types)?;
-    let mut steps = vec![(last, own, types)];
+    let space = space_of(last, &loops_of(last)?.0)?;
+    let mut steps = vec![Step::of(last, &space)?];
+    // Operands of steps whose makers do not join, whatever the other steps are.
+    let mut outside: Vec<Value> = vec![];
     while steps.len() < MAX_STEPS
-        && let Some(step) = before(&steps, &space)
+        && let Some(step) = before(&steps, &space, &mut outside)
     {
         steps.push(step);
     }
-    let reduces = |(_, compute, _): &(_, Compute, _)| compute.reduction.is_some();
+    let reduces = |step: &Step<'_, '_>| step.form == RowForm::Reduced;
     (steps.len() > 1 && steps.iter().any(reduces))
-        .then(|| steps.into_iter().map(|(op, ..)| op).collect())
+        .then(|| steps.into_iter().map(|step| step.op).collect())
 }
 
 /// An op that joins steps of these rows: what it computes is read by these alone, as elements or values of their rows.
 fn before<'c: 'a, 'a>(
-    steps: &[(OperationRef<'c, 'a>, Compute, Vec<Type>)],
+    steps: &[Step<'c, 'a>],
     space: &RowSpace,
-) -> Option<(OperationRef<'c, 'a>, Compute, Vec<Type>)> {
-    let is_step = |op: OperationRef<'c, 'a>| steps.iter().any(|(step, ..)| *step == op);
-    let mut operands = steps.iter().flat_map(|(step, ..)| step.operands());
-    operands.find_map(|operand| {
-        let op = read::defining_op(operand).filter(|op| !is_step(*op))?;
-        if !is_used_only_by(operand, is_step) {
-            return None;
+    outside: &mut Vec<Value<'c, 'a>>,
+) -> Option<Step<'c, 'a>> {
+    let is_step = |op: OperationRef<'c, 'a>| steps.iter().any(|step| step.op == op);
+    let depth: usize = steps.iter().map(|step| step.depth).sum();
+    let expensive = steps[1..].iter().filter(|step| step.is_expensive).count();
+    for operand in steps.iter().flat_map(|step| step.op.operands()) {
+        if outside.contains(&operand) {
+            continue;
         }
-        let (compute, types) = loops_of(op)?;
-        let form = space.vector_form(&compute, &types)?;
-        let is_expensive = |compute: &Compute| {
-            compute.reduction.is_none() && compute.body.any(&Scalar::is_expensive)
-        };
-        let expensive = steps[1..].iter().filter(|(_, compute, _)| is_expensive(compute));
-        let fits = (!is_expensive(&compute) || expensive.count() < MAX_EXPENSIVE)
-            && steps.iter().all(|step| reads_as(step, operand, (space, form)));
-        fits.then_some((op, compute, types))
-    })
-}
-
-/// Whether a step reads a value of such a form at the row, and at the column, that it computes.
-fn reads_as<'c: 'a, 'a>(
-    (op, compute, types): &(OperationRef<'c, 'a>, Compute, Vec<Type>),
-    value: Value<'c, 'a>,
-    (space, made): (&RowSpace, RowForm),
-) -> bool {
-    let operands: Vec<Value> = op.operands().collect();
-    let Some(form) = space.form(compute) else { return false };
-    let mut fits = true;
-    compute.body.walk(&mut |part| {
-        if let Scalar::Load(operand, at) = part
-            && operands[*operand] == value
-        {
-            fits &= space.pattern((compute, form), &types[*operand], at) == made.pattern();
+        let Some(op) = read::defining_op(operand) else { continue };
+        if is_step(op) || !is_used_only_by(operand, is_step) {
+            continue;
         }
-    });
-    fits
+        let step = Step::of(op, space).filter(|step| {
+            depth + step.depth <= MAX_DEPTH
+                && (!step.is_expensive || expensive < MAX_EXPENSIVE)
+                && steps.iter().all(|reader| reader.reads_as(operand, step.form))
+        });
+        match step {
+            Some(step) => return Some(step),
+            None => outside.push(operand),
+        }
+    }
+    None
 }
 
 /// The rows of an op, if their length depends on symbols: those that it reduces, or the ops before it.

@@ -179,6 +179,24 @@ fn transformers_compile_in_linear_time() {
     assert!(large.1 < 30 * middle.1, "{middle:?} and {large:?}");
 }
 
+/// Sums of elements with the maximum of their row, each of the one before: they join in groups of limited depth.
+fn readers(count: usize) -> Graph {
+    let mut b = Builder::new();
+    let dims = [Dim::symbol("N"), Dim::symbol("M")];
+    let x = b.input("x", Type::new(DType::F32, dims.clone()));
+    let highest = b.reduce(Reduction::Max, x, &[1], true).unwrap();
+    let highest = b.broadcast(highest, &dims).unwrap();
+    let y = (0..count).fold(x, |y, _| b.binary(Binary::Add, y, highest).unwrap());
+    b.output("y", y);
+    b.finish()
+}
+
+#[test]
+fn long_chains_over_rows_compile_in_linear_time() {
+    let [small, large] = [100, 1000].map(|count| compiled(&readers(count), Target::host()).1);
+    assert!(large < 30 * small, "{small:?} and {large:?}");
+}
+
 /// LLVM's register allocation and scheduling take more than linear time in the length of a function.
 #[test]
 fn long_programs_are_not_optimised_as_a_whole() {

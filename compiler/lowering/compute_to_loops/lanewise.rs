@@ -17,8 +17,8 @@ pub(super) trait Elements<'c, 'a> {
     /// Whether a part of an expression does by itself; an expression of it does too.
     fn varies(&self, part: &Scalar) -> bool;
 
-    /// What such a load reads.
-    fn load(&mut self, e: Emit<'c, 'a>, part: &Scalar) -> Loaded<'c, 'a>;
+    /// The elements that such a load reads.
+    fn load(&self, e: Emit<'c, 'a>, part: &Scalar) -> Typed<'c, 'a>;
 
     /// What is known of an expression that is the same in all lanes.
     fn divisor(&self, _: &Scalar) -> Divisor {
@@ -40,14 +40,6 @@ pub(super) enum Divisor {
     Near,
     /// The same, and it is at least 1.
     AtLeastOne,
-}
-
-/// What a load reads.
-pub(super) enum Loaded<'c, 'a> {
-    /// A vector of elements.
-    Vector(Typed<'c, 'a>),
-    /// What this expression computes, of the same loops.
-    Computed(Scalar),
 }
 
 /// The values of expressions that are [lanewise](Scalar::is_lanewise).
@@ -83,10 +75,7 @@ impl<'c: 'a, 'a, S: Elements<'c, 'a>> Lanewise<'_, '_, 'c, 'a, S> {
         let (scope, lanes) = (scope_of(e, self.lanes), self.lanes);
         let of = |dtype| element(e.context, dtype);
         match scalar {
-            Scalar::Load(..) => match self.elements.load(e, scalar) {
-                Loaded::Vector(value) => value,
-                Loaded::Computed(expression) => self.emit(e, &expression),
-            },
+            Scalar::Load(..) => self.elements.load(e, scalar),
             Scalar::Unary(function, x) => {
                 let is_nonpositive = *function == Unary::Exp && self.elements.is_nonpositive(x);
                 let (x, dtype) = self.emit(e, x);

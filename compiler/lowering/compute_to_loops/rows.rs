@@ -7,7 +7,7 @@
 use super::{
     element,
     expression::{Body, Known, RESULT, Typed, loop_number, to_memory},
-    lanewise::{Divisor, Elements, Lanewise, Loaded},
+    lanewise::{Divisor, Elements, Lanewise},
     nest::{Nest, cycles_of, neutral},
     sizes::Sizes,
 };
@@ -45,8 +45,12 @@ struct Stage<'c> {
     epilogue: Option<Scalar>,
     ty: Type,
     location: Location<'c>,
-    /// The pass that computes it; of a single element, the first one that can read it.
+    /// The first pass that computes it; of a single element, the first one that can read it.
     pass: usize,
+    /// The passes that compute its elements or its reduction.
+    passes: BTreeSet<usize>,
+    /// Whether its last bits depend on the order of a sum, as those of a product with its reciprocal then may.
+    is_near: bool,
 }
 
 impl<'c> Rows<'c> {
@@ -77,9 +81,15 @@ impl<'c> Rows<'c> {
         for ((nest, numbers, location), ty) in parts.iter().zip(&types[operands..]) {
             let mut stage = rows.stage(nest, numbers, (types, ty), *location)?;
             stage.pass = rows.pass_of(&stage);
+            stage.is_near = match &stage.compute.reduction {
+                Some(reduction) => reduction.combine == Combine::Sum,
+                None => rows.is_near(&stage.compute.body),
+            };
             rows.stages.push(stage);
         }
         rows.stored = rows.find_stored();
+        let needed = rows.needed();
+        rows.stages.iter_mut().zip(needed).for_each(|(stage, passes)| stage.passes = passes);
         let last = rows.stages.last()?;
         let is_single = last.form != RowForm::Elements || last.ty.dtype == DType::F32;
         is_single.then_some(rows)
@@ -110,7 +120,9 @@ impl<'c> Rows<'c> {
         let compute = Compute { dims, reduction, body: own(&nest.compute.body) };
         let form = self.space.vector_form(&compute, types)?;
         let epilogue = nest.epilogue.as_ref().map(own);
-        let mut stage = Stage { form, compute, epilogue, ty: ty.clone(), location, pass: 0 };
+        let (ty, passes) = (ty.clone(), BTreeSet::new());
+        let mut stage =
+            Stage { form, compute, epilogue, ty, location, pass: 0, passes, is_near: false };
         let fits = stage.reads(self.operands).into_iter().all(|(from, part)| {
             let Scalar::Load(operand, at) = part else { return false };
             let pattern = self.space.pattern((&stage.compute, form), &types[operand], &at);
@@ -145,20 +157,27 @@ impl<'c> Rows<'c> {
         passes.map(|stage| stage.pass + 1).max().unwrap_or(0)
     }
 
+    /// The passes that compute each stage: elements in each that reads them, unless they are stored.
+    fn needed(&self) -> Vec<BTreeSet<usize>> {
+        let last = self.stages.len() - 1;
+        let mut needed: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.stages.len()];
+        for (number, stage) in self.stages.iter().enumerate().rev() {
+            if stage.form != RowForm::Elements || number == last || self.stored == Some(number) {
+                needed[number] = BTreeSet::from([stage.pass]);
+            }
+            let own = needed[number].clone();
+            for (from, _) in stage.reads(self.operands) {
+                needed[from].extend(&own);
+            }
+        }
+        needed
+    }
+
     /// The stage whose elements are stored until the last stage computes those of the result: the first expensive one that
     /// several passes read.
     fn find_stored(&self) -> Option<usize> {
         let last = self.stages.len() - 1;
-        let mut passes: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.stages.len()];
-        for (number, stage) in self.stages.iter().enumerate().rev() {
-            let own = match stage.form {
-                RowForm::Elements if number != last => passes[number].clone(),
-                _ => BTreeSet::from([stage.pass]),
-            };
-            for (from, _) in stage.reads(self.operands) {
-                passes[from].extend(&own);
-            }
-        }
+        let passes = self.needed();
         let is_read_again = |number: &usize| {
             let stage = &self.stages[*number];
             stage.form == RowForm::Elements
@@ -200,19 +219,14 @@ impl<'c> Rows<'c> {
         cycles_of(points, self.stages.iter().map(|stage| &stage.compute.body))
     }
 
-    /// Whether the last bits of an expression depend on the order of a sum, as those of a product with its reciprocal then may.
+    /// Whether an expression is one of values that are near.
     fn is_near(&self, scalar: &Scalar) -> bool {
         let (mut has_sum, mut fits) = (false, true);
         scalar.walk(&mut |part| {
-            if !matches!(part, Scalar::Load(..)) {
-                return;
+            if matches!(part, Scalar::Load(..)) {
+                has_sum = true;
+                fits &= self.stage_of(part).is_some_and(|stage| stage.is_near);
             }
-            let is_near = self.stage_of(part).is_some_and(|stage| match &stage.compute.reduction {
-                Some(reduction) => reduction.combine == Combine::Sum,
-                None => self.is_near(&stage.compute.body),
-            });
-            has_sum |= is_near;
-            fits &= is_near;
         });
         has_sum && fits
     }
@@ -229,11 +243,12 @@ impl<'c> Rows<'c> {
     }
 
     /// The expression of elements, if another one loads them.
-    fn computed<'s>(&'s self, part: &'s Scalar) -> &'s Scalar {
-        match self.stage_of(part) {
-            Some(stage) if stage.form == RowForm::Elements => self.computed(&stage.compute.body),
-            _ => part,
+    fn computed<'s>(&'s self, mut part: &'s Scalar) -> &'s Scalar {
+        while let Some(stage) = self.stage_of(part).filter(|stage| stage.form == RowForm::Elements)
+        {
+            part = &stage.compute.body;
         }
+        part
     }
 
     /// Whether an expression is the distance of elements to their maximum.
@@ -403,23 +418,16 @@ impl<'w, 'c: 'a, 'a> Writer<'w, 'c, 'a> {
         }
     }
 
-    /// The stages that a pass computes for their own sake.
-    fn roots(&self, pass: usize) -> impl Iterator<Item = (usize, &'w Stage<'c>)> + use<'w, 'c> {
-        let rows = self.rows;
-        let last = rows.stages.len() - 1;
-        rows.stages.iter().enumerate().filter(move |(number, stage)| {
-            let is_root = match stage.form {
-                RowForm::Elements => *number == last || rows.stored == Some(*number),
-                RowForm::Reduced => true,
-                RowForm::Single => false,
-            };
-            is_root && stage.pass == pass
-        })
+    /// The stages whose elements or reductions a pass computes.
+    fn of_pass(&self, pass: usize) -> impl Iterator<Item = (usize, &'w Stage<'c>)> + use<'w, 'c> {
+        let stages = self.rows.stages.iter().enumerate();
+        stages
+            .filter(move |(_, stage)| stage.form != RowForm::Single && stage.passes.contains(&pass))
     }
 
     /// The reductions of a pass.
     fn reductions(&self, pass: usize) -> impl Iterator<Item = (usize, Combine)> + use<'w, 'c> {
-        self.roots(pass).filter_map(|(number, stage)| {
+        self.of_pass(pass).filter_map(|(number, stage)| {
             stage.compute.reduction.as_ref().map(|reduction| (number, reduction.combine))
         })
     }
@@ -473,13 +481,15 @@ impl<'w, 'c: 'a, 'a> Writer<'w, 'c, 'a> {
         let elements = RowElements { writer: self, vector };
         let mut values = Lanewise { body, elements, lanes, known: Known::new() };
         let (mut next, mut old) = (vec![], totals.iter().zip(starts));
-        for (number, stage) in self.roots(vector.pass) {
+        for (number, stage) in self.of_pass(vector.pass) {
             let e = e.at(stage.location);
             let (value, _) = values.emit(e, &stage.compute.body);
             let Some(reduction) = &stage.compute.reduction else {
                 values.known.insert(self.rows.load_of(number), (value, DType::F32));
-                let place = e.add(vector.row, vector.column);
-                e.store(value, self.result, place, lanes, mask);
+                if number + 1 == self.rows.stages.len() || self.rows.stored == Some(number) {
+                    let place = e.add(vector.row, vector.column);
+                    e.store(value, self.result, place, lanes, mask);
+                }
                 continue;
             };
             let Some((total, start)) = old.next() else { continue };
@@ -547,21 +557,18 @@ impl<'c: 'a, 'a> Elements<'c, 'a> for RowElements<'_, '_, 'c, 'a> {
         matches!(part, Scalar::Load(..)) && self.writer.rows.has_column(part)
     }
 
-    fn load(&mut self, e: Emit<'c, 'a>, part: &Scalar) -> Loaded<'c, 'a> {
+    fn load(&self, e: Emit<'c, 'a>, part: &Scalar) -> Typed<'c, 'a> {
         let (Writer { rows, operands, result, .. }, vector) = (self.writer, self.vector);
         let Scalar::Load(operand, _) = part else { unreachable!("only loads vary by themselves") };
-        let read = |buffer, place| e.load_lanes(buffer, place, vector.lanes, vector.mask);
-        let place = || e.add(vector.row, vector.column);
-        let dtype = operands[*operand].0.dtype;
-        if let Some(from) = stage_number(part, rows.operands) {
-            let stage = &rows.stages[from];
-            return match rows.stored == Some(from) && stage.pass < vector.pass {
-                true => Loaded::Vector((read(*result, place()), dtype)),
-                false => Loaded::Computed(stage.compute.body.clone()),
-            };
-        }
-        let place = if rows.has_row(part) { place() } else { vector.column };
-        Loaded::Vector((read(operands[*operand].1, place), dtype))
+        let (ty, buffer) = operands[*operand];
+        // Elements of stages are known, except for those that an earlier pass has stored.
+        let is_stored = stage_number(part, rows.operands).is_some();
+        let buffer = if is_stored { *result } else { buffer };
+        let place = match is_stored || rows.has_row(part) {
+            true => e.add(vector.row, vector.column),
+            false => vector.column,
+        };
+        (e.load_lanes(buffer, place, vector.lanes, vector.mask), ty.dtype)
     }
 
     fn divisor(&self, scalar: &Scalar) -> Divisor {

@@ -3,8 +3,8 @@
 use super::Writer;
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::compute_to_loops::{
-    expression::{Body, Known, RESULT, loop_number},
-    lanewise::{Elements, Lanewise, Loaded},
+    expression::{Body, Known, RESULT, Typed, loop_number},
+    lanewise::{Elements, Lanewise},
     nest::Nest,
 };
 use irc_mlir::Value;
@@ -162,15 +162,15 @@ impl<'c: 'a, 'a> Elements<'c, 'a> for Own<'_, 'c, 'a> {
         varies(part, self.own)
     }
 
-    fn load(&mut self, e: Emit<'c, 'a>, part: &Scalar) -> Loaded<'c, 'a> {
-        Loaded::Vector(match part {
+    fn load(&self, e: Emit<'c, 'a>, part: &Scalar) -> Typed<'c, 'a> {
+        match part {
             Scalar::Load(operand, _) if *operand != RESULT => {
                 let (ty, buffer) = self.operands[*operand];
                 let Vector { place, mask, .. } = self.vector;
                 (e.load_lanes(buffer, *place, self.lanes, *mask), ty.dtype)
             }
             _ => (self.vector.value, self.sum),
-        })
+        }
     }
 }
 

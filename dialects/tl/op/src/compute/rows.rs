@@ -67,9 +67,7 @@ impl RowSpace {
 
     /// The loops that number rows, and those along a row.
     pub fn loops(&self, compute: &Compute) -> (Vec<usize>, Vec<usize>) {
-        let reduced = compute.reduction.iter().flat_map(|it| &it.dims);
-        let all = compute.dims.iter().chain(reduced).enumerate();
-        let mut loops = all.filter(|(_, dim)| !dim.is(1)).map(|(it, _)| it);
+        let mut loops = long_loops(compute);
         let rows = loops.by_ref().take(self.rows.len()).collect();
         (rows, loops.collect())
     }
@@ -81,20 +79,22 @@ impl RowSpace {
         ty: &Type,
         at: &[Scalar],
     ) -> RowPattern {
-        let (rows, columns) = self.loops(compute);
-        let is_at = |dims: &[&[Dim]], loops: &[&[usize]]| {
-            let read = ty.dims.iter().zip(at).filter(|(dim, _)| !dim.is(1));
-            long(&ty.dims).eq(dims.concat().iter())
-                && read
-                    .map(|(_, index)| index.clone())
-                    .eq(loops.concat().into_iter().map(Scalar::Loop))
+        let count = self.rows.len();
+        let own = || ty.dims.iter().zip(at).filter(|(dim, _)| !dim.is(1));
+        // Whether it is read at the loops from one number to another, along all their extents.
+        let is_at = |from: usize, to: usize| {
+            let dims = self.rows.iter().chain(&self.columns).skip(from).take(to - from);
+            let loops = long_loops(compute).skip(from).take(to - from);
+            own().map(|(dim, _)| dim).eq(dims)
+                && own().zip(loops).all(|((_, index), loop_)| *index == Scalar::Loop(loop_))
         };
+        let all = count + self.columns.len();
         let has_columns = form != RowForm::Single;
-        if has_columns && is_at(&[&self.rows, &self.columns], &[&rows, &columns]) {
+        if has_columns && is_at(0, all) {
             RowPattern::Element
-        } else if is_at(&[&self.rows], &[&rows]) {
+        } else if is_at(0, count) {
             RowPattern::Row
-        } else if has_columns && is_at(&[&self.columns], &[&columns]) {
+        } else if has_columns && is_at(count, all) {
             RowPattern::Column
         } else {
             RowPattern::Other
@@ -127,6 +127,13 @@ impl RowSpace {
         });
         (fits && reads_rows && compute.body.is_lanewise(&varies)).then_some(form)
     }
+}
+
+/// The loops of extents other than 1, also those of a reduction.
+fn long_loops(compute: &Compute) -> impl Iterator<Item = usize> {
+    let reduced = compute.reduction.iter().flat_map(|it| &it.dims);
+    let all = compute.dims.iter().chain(reduced).enumerate();
+    all.filter(|(_, dim)| !dim.is(1)).map(|(it, _)| it)
 }
 
 /// The extents other than 1.
