@@ -85,18 +85,13 @@ pub fn key(op: OperationRef<'_, '_>) -> usize {
     op.to_raw().ptr as usize
 }
 
-/// Inlines in a function, consumers after their producers. Parts of an op that is inlined itself are parts of its
-/// reader.
+/// Inlines general ops in a function. Parts of an op that is inlined itself are parts of its reader.
 ///
 /// # Errors
 /// If an op cannot be rebuilt.
 pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Inlined<'c>, String> {
     let mut inlined = Inlined::new();
-    for op in read::body_ops(func) {
-        if let Some(reader) = compute_of(op) {
-            Joined::of(op, reader, compute_of).replace(op, &mut inlined)?;
-        }
-    }
+    inline(func, &mut inlined, compute_of, |_| true)?;
     Ok(inlined)
 }
 
@@ -109,16 +104,26 @@ pub fn inline_elementwise<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     inlined: &mut Inlined<'c>,
 ) -> Result<(), String> {
+    inline(func, inlined, map_of, |ops| ops.iter().any(|op| compute_of(*op).is_some()))
+}
+
+/// Inlines ops with these expressions in each other, where this is wanted of an op and what would become parts of it.
+fn inline<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    inlined: &mut Inlined<'c>,
+    compute_of: impl Fn(OperationRef<'c, 'a>) -> Option<Arc<Compute>>,
+    is_wanted: impl Fn(&[OperationRef<'c, 'a>]) -> bool,
+) -> Result<(), String> {
     let mut done = BTreeSet::new();
-    // The last ones first: what one cannot inline, those before it cannot either.
+    // The last ones first, so that each expression is read once; what one cannot inline, those before it cannot either.
     for op in read::body_ops(func).into_iter().rev() {
         if done.contains(&key(op)) {
             continue;
         }
-        let Some(reader) = map_of(op) else { continue };
-        let joined = Joined::of(op, reader, map_of);
+        let Some(reader) = compute_of(op) else { continue };
+        let joined = Joined::of(op, reader, &compute_of);
         done.extend(joined.gone.iter().map(|part| key(*part)));
-        if [op].iter().chain(&joined.gone).any(|part| compute_of(*part).is_some()) {
+        if is_wanted(&[&[op], &joined.gone[..]].concat()) {
             joined.replace(op, inlined)?;
         }
     }
