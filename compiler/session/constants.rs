@@ -118,7 +118,7 @@ fn callees<'c: 'a, 'a>(
     called_once.collect()
 }
 
-/// Where an argument of a function is used, as itself or as a value that a loop does not change.
+/// Where an argument of a function is used, as itself, as a value that a loop does not change, or in one of two branches.
 fn path_of<'c: 'a, 'a>(
     callees: &BTreeMap<String, OperationRef<'c, 'a>>,
     function: OperationRef<'c, 'a>,
@@ -127,22 +127,33 @@ fn path_of<'c: 'a, 'a>(
     let block = function.region(0).ok()?.first_block()?;
     let uses = irc_mlir::uses(block.argument(index).ok()?.into());
     let [(op, operand)] = uses[..] else { return None };
-    let (callee, parameter) = match read::op_name(&op).as_str() {
+    let (names, parameter): (&[&str], _) = match read::op_name(&op).as_str() {
         tl::LAUNCH => {
             let use_ = (read::symbol(&op, "callee")?, operand);
             return Some(Path { through: vec![], use_ });
         }
-        tl::CALL => (read::symbol(&op, "callee")?, operand),
+        tl::CALL => (&["callee"], operand),
+        // Its condition is before what both branches get.
+        tl::IF => (&["then", "otherwise"], operand.checked_sub(1)?),
         tl::LOOP => {
             // After the number of iterations and a condition, values that it carries; the body gets a number and all values.
             let carried = usize::try_from(read::integer(&op, "carried")?).ok()?;
-            (read::symbol(&op, "body")?, operand.checked_sub(1).filter(|at| *at > carried)?)
+            (&["body"], operand.checked_sub(1).filter(|at| *at > carried)?)
         }
         _ => return None,
     };
-    let callee = *callees.get(&callee)?;
-    let mut path = path_of(callees, callee, parameter)?;
-    path.through.push((callee, parameter));
+    let callee = |name: &&str| callees.get(&read::symbol(&op, name)?).copied();
+    let functions: Vec<_> = names.iter().map(callee).collect::<Option<_>>()?;
+    let mut paths = vec![];
+    for function in &functions {
+        let block = function.region(0).ok()?.first_block()?;
+        if !irc_mlir::uses(block.argument(parameter).ok()?.into()).is_empty() {
+            paths.push(path_of(callees, *function, parameter));
+        }
+    }
+    let [path] = <[_; 1]>::try_from(paths).ok()?;
+    let mut path = path?;
+    path.through.extend(functions.into_iter().map(|function| (function, parameter)));
     Some(path)
 }
 
@@ -193,6 +204,7 @@ fn pack<'c: 'a, 'a>(
     constants: &mut [Constant],
     kernels: &BTreeMap<String, Arc<KernelObject>>,
 ) -> Option<()> {
+    let mut changed: BTreeMap<usize, OperationRef<'_, '_>> = BTreeMap::new();
     for (index, path) in arguments(functions, main, interface) {
         let Some(Path { through, use_: (callee, operand) }) = path else { continue };
         let packed = &kernels.get(&callee)?.info.packed;
@@ -206,13 +218,13 @@ fn pack<'c: 'a, 'a>(
         for (function, parameter) in through.into_iter().chain([(main, index)]) {
             let block = function.region(0).ok()?.first_block()?;
             irc_mlir::set_type(block.argument(parameter).ok()?.into(), ty);
-            irc_mlir::update_function_type(function)?;
+            changed.insert(function.to_raw().ptr as usize, function);
         }
         let input = &mut interface.inputs[index];
         input.shape = constant.ty.shape.clone();
         input.dtype = constant.ty.dtype.name().to_owned();
     }
-    Some(())
+    changed.into_values().try_for_each(irc_mlir::update_function_type)
 }
 
 fn packed_constant(constant: &Constant, packing: &Packing) -> Option<Constant> {

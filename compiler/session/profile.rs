@@ -10,7 +10,10 @@ use irc_dialects::tl;
 use irc_mlir::{OperationLike, OperationRef, ValueLike, read};
 use irc_tl::{Dim, Family};
 use serde_json::json;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// The symbol of the description of a library's kernels: JSON, zero-terminated.
 pub const KERNELS: &str = "irc_kernels";
@@ -80,7 +83,7 @@ fn operations_of(op: OperationRef<'_, '_>, symbols: Symbols<'_>) -> Option<u64> 
     tl::op_of(op).ok()?.flops_at(&types, symbols)
 }
 
-/// The work of a kernel in a run of its program: of all its launches. Those in loops count once.
+/// The work of a kernel in a run of its program: of all its launches; not known if some are in loops or branches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelWork {
     /// Number of floating-point operations, if known.
@@ -102,8 +105,7 @@ pub(crate) fn work(
         let kernels = kernel::functions(module.as_operation());
         let program = irc_mlir::parse_module(context, program)?;
         let mut found: BTreeMap<String, KernelWork> = BTreeMap::new();
-        let is_launch = |op: OperationRef<'_, '_>| read::op_name(&op) == tl::LAUNCH;
-        for launch in irc_mlir::walk_collect(program.as_operation(), is_launch) {
+        for (launch, runs_once) in launches(&read::body_ops(program.as_operation())) {
             let Some(callee) = read::symbol(&launch, "callee") else { continue };
             let Some(kernel) = kernels.get(&callee) else { continue };
             let sizes: Vec<Option<i64>> = SIZES
@@ -116,14 +118,42 @@ pub(crate) fn work(
             let own = |name: &str| *sizes.get(name.strip_prefix('d')?.parse::<usize>().ok()?)?;
             let ops = read::body_ops(*kernel).into_iter();
             let operations: Option<u64> = ops.map(|op| operations_of(op, &own)).sum();
+            let operations = operations.filter(|_| runs_once);
             let work = found.entry(callee).or_insert(zero);
             work.operations = work.operations.zip(operations).map(|(sum, own)| sum + own);
-            let bytes = bytes_of(launch, symbols);
+            let bytes = bytes_of(launch, symbols).filter(|_| runs_once);
             work.bytes = work.bytes.zip(bytes).map(|(sum, own)| sum + own);
         }
         Some(found)
     });
     found.unwrap_or_default()
+}
+
+/// The launches of functions, and whether each runs once when the program does: those in loops and branches do not.
+fn launches<'c: 'a, 'a>(functions: &[OperationRef<'c, 'a>]) -> Vec<(OperationRef<'c, 'a>, bool)> {
+    let mut called: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let (mut found, mut open) = (vec![], vec![]);
+    for function in functions {
+        let name = read::string(function, "sym_name").unwrap_or_default();
+        for op in irc_mlir::walk_collect(*function, |_| true) {
+            if read::op_name(&op) == tl::LAUNCH {
+                found.push((name.clone(), op));
+                continue;
+            }
+            open.extend(
+                ["body", "then", "otherwise"].iter().filter_map(|it| read::symbol(&op, it)),
+            );
+            called.entry(name.clone()).or_default().extend(read::symbol(&op, "callee"));
+        }
+    }
+    // Functions that are called from those of loops and branches are part of them.
+    let mut inside = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        if inside.insert(name.clone()) {
+            open.extend(called.get(&name).into_iter().flatten().cloned());
+        }
+    }
+    found.into_iter().map(|(name, launch)| (launch, !inside.contains(&name))).collect()
 }
 
 /// The name of a kernel: its ops, and the extents of its last result, as `irc_matmul_add_128x768`.

@@ -159,6 +159,41 @@ fn constants_of_loops_are_packed() {
     }
 }
 
+/// `x[m, k]` times one of two constants, which a comparison selects, or times the same one in both branches.
+fn chosen(is_shared: bool, m: i64, k: i64) -> Graph {
+    let mut b = Builder::new();
+    let state = Type::from(f32s([m, k], 0).ty().clone());
+    let x = b.input("x", state.clone());
+    let weights = [1, 2].map(|seed| b.constant(Constant::of(&f32s([k, k], seed))));
+    let branch = |name: &str, own: usize| {
+        let mut branch = Builder::nested(name.to_owned());
+        let x = branch.input("x", state.clone());
+        let ty = Type::from(f32s([k, k], 0).ty().clone());
+        let weights = [1, 2].map(|number| branch.input(format!("w{number}"), ty.clone()));
+        let product = branch.matmul(x, weights[if is_shared { 0 } else { own }]).unwrap();
+        branch.output("y", product);
+        Box::new(branch.finish())
+    };
+    let kind = NodeKind::If { then: branch("t", 0), otherwise: branch("e", 1) };
+    // The sum of powers is not negative.
+    let squares = b.binary(irc_tl::Binary::Mul, x, x).unwrap();
+    let sum = b.reduce(irc_tl::Reduction::Sum, squares, &[0, 1], false).unwrap();
+    let zero = b.fill(0.0, &[], DType::F32).unwrap();
+    let condition = b.compare(irc_tl::Comparison::Lt, sum, zero).unwrap();
+    let y = b.region(kind, &[condition, x, weights[0], weights[1]], [state.clone()]).unwrap()[0];
+    b.output("y", y);
+    b.finish()
+}
+
+#[test]
+fn constants_of_one_branch_are_packed() {
+    for (is_shared, count) in [(false, 2), (true, 0)] {
+        for target in targets() {
+            assert_eq!(packed(&chosen(is_shared, 8, 64), 8, 64, target), count);
+        }
+    }
+}
+
 #[test]
 fn a_library_holds_packed_constants() {
     let graph = product(16, 200, 100, true);

@@ -1,9 +1,11 @@
 //! Products, convolutions and reductions of rows with open sizes, in tiles of vectors: at sizes that end in every part of a
 //! tile, and within the memory of their operands.
 
+use crate::open_rows::serves;
+use crate::support::graphs::f32s;
 use crate::symbolic_kernels::{Kernel, Work, m, n, ty};
 use irc_tensor::DType;
-use irc_tl::{Combine, Compute, Conv, Op, Scalar, Type};
+use irc_tl::{Binary, Builder, Combine, Compute, Conv, Op, Scalar, Type};
 
 /// Sizes around the numbers of rows and columns of a tile.
 const SIZES: [(i64, i64); 11] = [
@@ -153,6 +155,23 @@ fn pools() {
     }
     let (op, operands) = pool(DType::F32, Combine::Sum, [3, 3], [1, 1], open());
     check(op, operands);
+}
+
+/// Several loops are one over columns, but for the one that selects what is added.
+#[test]
+fn columns_of_several_loops() {
+    let mut b = Builder::new();
+    let x = b.input("x", ty(DType::F32, [5.into()]));
+    let y = b.input("y", ty(DType::F32, [5.into(), 3.into(), n(), 4.into()]));
+    let factor = Scalar::load(1, [3, 0, 1, 2].map(Scalar::Loop));
+    let product = Scalar::load(0, [Scalar::Loop(3)]) * factor;
+    let sums = Compute::reduce([3.into(), n(), 4.into()], Combine::Sum, [5.into()], product);
+    let sums = b.op(Op::compute(sums), &[x, y]).unwrap();
+    let bias = b.tensor(&f32s([3, 1, 1], 1));
+    let sums = b.binary(Binary::Add, sums, bias).unwrap();
+    b.output("sums", sums);
+    let inputs = |n| vec![("x", f32s([5], 2)), ("y", f32s([5, 3, n, 4], 3))];
+    serves(&b.finish(), &inputs, &[0, 1, 7, 20]);
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! Loops around an expression.
-mod adjacent;
+pub(super) mod adjacent;
 mod rows;
 
 use super::{
     element,
     expression::{
-        Body, Known, RESULT, Typed, accumulator, depends_on, loads, loop_number, reads_along,
-        scope, to_memory,
+        Body, Known, RESULT, Typed, accumulator, loads, loop_number, reads_along, scope, to_memory,
     },
     guards::{Guarded, Range, Update},
     sizes::Sizes,
@@ -192,12 +191,11 @@ fn emit_whole<'c: 'a, 'a>(
     sizes: &Sizes<'c, 'a>,
     part: Option<Part<'c, 'a>>,
 ) {
-    let flat = flattened(nest, operands)
-        .or_else(|| reduced_at_once(nest, operands))
-        .or_else(|| adjacent::joined(nest, operands));
+    let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
+    let flat = flattened(nest, operands).or_else(|| adjacent::joined(nest, &types));
     let (nest, types) = match &flat {
         Some((nest, types)) => (nest, types.iter().collect()),
-        None => (nest, operands.iter().map(|(ty, _)| *ty).collect::<Vec<_>>()),
+        None => (nest, types),
     };
     let operands: Vec<_> =
         types.into_iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
@@ -669,38 +667,6 @@ pub(super) fn neutral<'c: 'a, 'a>(
         Number::Float(value) => e.float(value, ty.storage, Lanes::Scalar),
         Number::Int(value) => arithmetic::whole(&scope(e), value as i64, ty),
     }
-}
-
-/// The nest with one loop over the elements that it reduces, if they are next to each other.
-fn reduced_at_once(nest: &Nest, operands: &[(&Type, Buffer<'_, '_>)]) -> Option<(Nest, Vec<Type>)> {
-    let Compute { dims, reduction: Some(over), body: Scalar::Load(operand, at) } = &nest.compute
-    else {
-        return None;
-    };
-    let ty = operands[*operand].0;
-    let outer = ty.rank().checked_sub(over.dims.len())?;
-    let reduced = dims.len()..nest.compute.loops();
-    let is_fixed = |index: &Scalar| !reduced.clone().any(|loop_| depends_on(index, loop_));
-    let are_adjacent = over.dims.len() > 1
-        && ty.dims[outer..] == over.dims
-        && at[outer..].iter().cloned().eq(reduced.clone().map(Scalar::Loop))
-        && at[..outer].iter().all(is_fixed);
-    let is_read_again = |epilogue: &Scalar| {
-        let mut found = false;
-        epilogue
-            .walk(&mut |part| found |= matches!(part, Scalar::Load(other, _) if other == operand));
-        found
-    };
-    if !are_adjacent || nest.epilogue.as_ref().is_some_and(is_read_again) {
-        return None;
-    }
-    let all = Dim::product(&over.dims);
-    let at = [&at[..outer], &[Scalar::Loop(dims.len())]].concat();
-    let compute =
-        Compute::reduce(dims.clone(), over.combine, [all.clone()], Scalar::load(*operand, at));
-    let mut types: Vec<Type> = operands.iter().map(|(ty, _)| (*ty).clone()).collect();
-    types[*operand] = Type::new(ty.dtype, [&ty.dims[..outer], &[all]].concat());
-    Some((Nest { epilogue: nest.epilogue.clone(), ..Nest::of(compute) }, types))
 }
 
 /// The nest as one loop, if every operand is read at the result's own index, or where a reshape of it has that, or at a

@@ -27,7 +27,7 @@ use irc_mlir::{Value, ValueLike, attr};
 use irc_packing::Packing;
 use irc_tl::{Compute, DType, Dim, Type};
 use panels::Panels;
-use std::{borrow::Cow, convert::Infallible};
+use std::convert::Infallible;
 use windows::Windows;
 use winograd::Winograd;
 
@@ -62,41 +62,17 @@ pub(super) fn emit<'c: 'a, 'a>(
     how: How<'c, 'a>,
 ) -> bool {
     let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
-    if let Some((divided, types)) = groups::divided(nest, &types) {
-        let operands = retyped(&types, operands);
-        let finish = Finish::of(&divided, &operands);
-        return emit_merged(e, &divided, &operands, (result, finish.as_ref()), sizes, how);
-    }
-    let finish = Finish::of(nest, operands);
-    emit_merged(e, nest, operands, (result, finish.as_ref()), sizes, how)
-}
-
-/// Operands with other types of the same memory.
-fn retyped<'t, 'c, 'a>(
-    types: &'t [Cow<'t, Type>],
-    operands: &[(&Type, Buffer<'c, 'a>)],
-) -> Vec<(&'t Type, Buffer<'c, 'a>)> {
-    let buffers = operands.iter().map(|(_, buffer)| *buffer);
-    types.iter().map(|ty| &**ty).zip(buffers).collect()
-}
-
-/// As [`emit`], with as few loops over columns as possible.
-fn emit_merged<'c: 'a, 'a>(
-    e: Emit<'c, 'a>,
-    nest: &Nest,
-    operands: &[(&Type, Buffer<'c, 'a>)],
-    (result, finish): (Buffer<'c, 'a>, Option<&Finish<'_, 'c, 'a>>),
-    sizes: &Sizes<'c, 'a>,
-    how: How<'c, 'a>,
-) -> bool {
-    let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
-    if let Some((merged, types)) = Tiles::merged(nest, &types) {
-        let operands = retyped(&types, operands);
-        return emit_merged(e, &merged, &operands, (result, finish), sizes, how);
+    // Groups of filters have a loop of their own; what is left has as few loops over columns as possible.
+    let found = groups::divided(nest, &types).or_else(|| Tiles::joined(nest, &types));
+    if let Some((nest, types)) = found {
+        let buffers = operands.iter().map(|(_, buffer)| *buffer);
+        let operands: Vec<_> = types.iter().zip(buffers).collect();
+        return emit(e, &nest, &operands, result, sizes, how);
     }
     let tiles = Tiles::of(nest, &types).filter(|tiles| tiles.suit(how.lanes, how.dots));
     if let Some(tiles) = &tiles {
-        tiles.emit(e, nest, operands, (result, finish), sizes, how);
+        let finish = Finish::of(nest, operands);
+        tiles.emit(e, nest, operands, (result, finish.as_ref()), sizes, how);
     }
     tiles.is_some()
 }
@@ -117,7 +93,7 @@ pub(super) fn packing(nest: &Nest, types: &[&Type], how: (i64, Dots)) -> Option<
 /// A function of a nest, with its loop over filters divided if they are in groups.
 fn of_divided<R>(nest: &Nest, types: &[&Type], of: impl FnOnce(&Nest, &[&Type]) -> R) -> R {
     match groups::divided(nest, types) {
-        Some((nest, types)) => of(&nest, &types.iter().map(|ty| &**ty).collect::<Vec<_>>()),
+        Some((nest, types)) => of(&nest, &types.iter().collect::<Vec<_>>()),
         None => of(nest, types),
     }
 }

@@ -1,98 +1,105 @@
 //! Loops over elements that are next to each other in all operands, as one: long rows are vectorised well.
 use super::Nest;
-use crate::kernel::emit::Buffer;
-use crate::lowering::compute_to_loops::expression::depends_on;
-use irc_tl::{Compute, Dim, Scalar, Type};
-use std::borrow::Cow;
+use crate::lowering::compute_to_loops::expression::{RESULT, depends_on};
+use irc_tl::{Compute, Dim, Reduce, Scalar, Type};
 
-/// The nest with every pair of adjacent loops over the result as one loop, if operands whose indices depend on one of them have
-/// both along whole axes, and the types of the operands then. `None` if there is no such pair.
-pub(super) fn joined(
-    nest: &Nest,
-    operands: &[(&Type, Buffer<'_, '_>)],
-) -> Option<(Nest, Vec<Type>)> {
-    if nest.epilogue.is_some() {
-        return None;
+/// The nest with every pair of adjacent loops over the result, or of a reduction, as one loop, if operands whose indices depend on
+/// one of them have both along whole axes, and the types of the operands then. `None` if there is no such pair.
+pub(super) fn joined(nest: &Nest, types: &[&Type]) -> Option<(Nest, Vec<Type>)> {
+    let mut found: Option<(Nest, Vec<Type>)> = None;
+    for first in (1..nest.compute.loops()).rev().map(|loop_| loop_ - 1) {
+        let pair = match &found {
+            Some((nest, types)) => joined_pair(nest, &types.iter().collect::<Vec<_>>(), first),
+            None => joined_pair(nest, types, first),
+        };
+        found = pair.or(found);
     }
-    let mut compute = Cow::Borrowed(&nest.compute);
-    let mut types: Vec<Type> = operands.iter().map(|(ty, _)| (*ty).clone()).collect();
-    for loop_ in (1..nest.compute.dims.len()).rev() {
-        if let Some(found) = pair(&compute, &types, loop_ - 1) {
-            compute = Cow::Owned(found.0);
-            types = found.1;
-        }
-    }
-    match compute {
-        Cow::Borrowed(_) => None,
-        Cow::Owned(compute) => Some((Nest::of(compute), types)),
-    }
+    found
 }
 
 /// As [`joined`], of a loop and the one after it.
-fn pair(compute: &Compute, types: &[Type], first: usize) -> Option<(Compute, Vec<Type>)> {
-    let extents = &compute.dims[first..first + 2];
-    // The axis of each operand along the first loop, if it has one, once it is known.
-    let mut axes: Vec<Option<Option<usize>>> = vec![None; types.len()];
-    let mut is_joined = true;
-    let varies = |index: &Scalar| (first..first + 2).any(|loop_| depends_on(index, loop_));
-    let body = renumbered(&compute.body, first, &mut |scalar| match scalar {
-        Scalar::Load(operand, at) => {
-            let mut moving = (0..at.len()).filter(|axis| varies(&at[*axis]));
-            let axis = moving.next();
-            let is_pair = axis.is_none_or(|axis| {
-                at[axis..].starts_with(&[Scalar::Loop(first), Scalar::Loop(first + 1)])
-                    && types[*operand].dims[axis..].starts_with(extents)
-                    && moving.nth(1).is_none()
-            });
-            is_joined &= is_pair && axes[*operand].is_none_or(|known| known == axis);
-            axes[*operand] = Some(axis);
-            axis
-        }
-        _ => {
-            is_joined = false;
-            None
-        }
-    });
-    if !is_joined {
+pub(in crate::lowering::compute_to_loops) fn joined_pair(
+    nest: &Nest,
+    types: &[&Type],
+    first: usize,
+) -> Option<(Nest, Vec<Type>)> {
+    let compute = &nest.compute;
+    let results = compute.dims.len();
+    let mut dims = compute.dims.clone();
+    let mut reduction = compute.reduction.clone();
+    let (loops, at) = match &mut reduction {
+        Some(Reduce { dims, .. }) if first >= results => (dims, first - results),
+        _ => (&mut dims, first),
+    };
+    let extents = loops.get(at..at + 2)?.to_vec();
+    join(loops, at);
+    let mut pair = Pair { first, extents, axes: vec![None; types.len()], is_joined: true };
+    let body = pair.renumbered(&compute.body, types);
+    let epilogue = nest.epilogue.as_ref().map(|epilogue| pair.renumbered(epilogue, types));
+    if !pair.is_joined {
         return None;
     }
-    let join = |dims: &[Dim], axis: usize| {
-        let mut dims = dims.to_vec();
-        dims.splice(axis..axis + 2, [Dim::product(&dims[axis..axis + 2])]);
-        dims
+    let of_operand = |(ty, axis): (&&Type, Option<usize>)| {
+        let mut ty = (*ty).clone();
+        axis.into_iter().for_each(|axis| join(&mut ty.dims, axis));
+        ty
     };
-    let of_operand = |(ty, axis): (&Type, &Option<Option<usize>>)| match axis.flatten() {
-        Some(axis) => Type::new(ty.dtype, join(&ty.dims, axis)),
-        None => ty.clone(),
-    };
-    let types = types.iter().zip(&axes).map(of_operand).collect();
-    let dims = join(&compute.dims, first);
-    Some((Compute { dims, reduction: compute.reduction.clone(), body }, types))
+    let axes = pair.axes.into_iter().map(Option::flatten);
+    let types = types.iter().zip(axes).map(of_operand).collect();
+    Some((Nest { epilogue, ..Nest::of(Compute { dims, reduction, body }) }, types))
 }
 
-/// A scalar with a loop and the one after it as one. `axis` is called for every load, and says which of its axes is along the
-/// first of them; and for any other use of these loops.
-fn renumbered(
-    scalar: &Scalar,
+fn join(dims: &mut Vec<Dim>, first: usize) {
+    let joined = Dim::product(&dims[first..first + 2]);
+    dims.splice(first..first + 2, [joined]);
+}
+
+/// A loop and the one after it.
+struct Pair {
     first: usize,
-    axis: &mut dyn FnMut(&Scalar) -> Option<usize>,
-) -> Scalar {
-    scalar.replace(&mut |part| match part {
-        Scalar::Load(operand, at) => {
-            let pair = axis(part);
-            let others = at.iter().enumerate();
-            let others = others.filter(|(number, _)| pair.is_none_or(|axis| *number != axis + 1));
-            let at = others.map(|(number, index)| match pair == Some(number) {
-                true => Scalar::Loop(first),
-                false => renumbered(index, first, axis),
-            });
-            Some(Scalar::Load(*operand, at.collect()))
-        }
-        Scalar::Loop(loop_) if (first..first + 2).contains(loop_) => {
-            axis(part);
-            None
-        }
-        Scalar::Loop(loop_) if *loop_ > first => Some(Scalar::Loop(loop_ - 1)),
-        _ => None,
-    })
+    extents: Vec<Dim>,
+    /// The axis of each operand along the first loop, if it has one, once it is known.
+    axes: Vec<Option<Option<usize>>>,
+    /// Whether what was seen can be computed with one loop.
+    is_joined: bool,
+}
+
+impl Pair {
+    /// An expression with one loop.
+    fn renumbered(&mut self, scalar: &Scalar, types: &[&Type]) -> Scalar {
+        let first = self.first;
+        scalar.replace(&mut |part| match part {
+            Scalar::Load(operand, at) if *operand != RESULT => {
+                let pair = self.axis(*operand, at, types[*operand]);
+                let at = at.iter().enumerate().filter_map(|(number, index)| match pair {
+                    Some(axis) if number == axis => Some(Scalar::Loop(first)),
+                    Some(axis) if number == axis + 1 => None,
+                    _ => Some(self.renumbered(index, types)),
+                });
+                Some(Scalar::Load(*operand, at.collect()))
+            }
+            Scalar::Loop(loop_) if *loop_ > first + 1 => Some(Scalar::Loop(loop_ - 1)),
+            Scalar::Loop(loop_) => {
+                self.is_joined &= *loop_ < first;
+                None
+            }
+            _ => None,
+        })
+    }
+
+    /// The axis of an operand along the first loop.
+    fn axis(&mut self, operand: usize, at: &[Scalar], ty: &Type) -> Option<usize> {
+        let own = [self.first, self.first + 1];
+        let varies = |index: &Scalar| own.iter().any(|loop_| depends_on(index, *loop_));
+        let mut moving = (0..at.len()).filter(|axis| varies(&at[*axis]));
+        let axis = moving.next();
+        let is_pair = axis.is_none_or(|axis| {
+            at[axis..].starts_with(&own.map(Scalar::Loop))
+                && ty.dims[axis..].starts_with(&self.extents)
+                && moving.nth(1).is_none()
+        });
+        self.is_joined &= is_pair && self.axes[operand].is_none_or(|known| known == axis);
+        self.axes[operand] = Some(axis);
+        axis
+    }
 }

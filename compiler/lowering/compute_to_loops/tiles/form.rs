@@ -1,8 +1,10 @@
 //! The products, or elements, that a nest combines, if tiles compute them: with columns next to each other.
 use super::{epilogue::Epilogue, panels::Panels, windows};
-use crate::lowering::compute_to_loops::{expression::depends_on, nest::Nest};
+use crate::lowering::compute_to_loops::{
+    expression::depends_on,
+    nest::{Nest, adjacent::joined_pair},
+};
 use irc_tl::{Binary, Combine, Comparison, Compute, DType, Dim, Scalar, Type};
-use std::borrow::Cow;
 use windows::Windows;
 
 /// The maximum step from one column to the next: places in a vector are 32-bit integers.
@@ -80,50 +82,17 @@ impl Factor {
 impl Tiles {
     /// The nest with its last two loops as one, if both move along contiguous elements of one factor, as positions of an
     /// image do for a filter of one position.
-    pub(super) fn merged<'t>(
-        nest: &Nest,
-        types: &[&'t Type],
-    ) -> Option<(Nest, Vec<Cow<'t, Type>>)> {
+    pub(super) fn joined(nest: &Nest, types: &[&Type]) -> Option<(Nest, Vec<Type>)> {
         let compute = &nest.compute;
-        let tiles = Self::of(nest, types)?;
-        let (column, above) = (compute.dims.len() - 1, compute.dims.len().checked_sub(2)?);
-        let (operand, at) = (tiles.vector.operand, &tiles.vector.at);
-        let rank = at.len();
-        let dims = &types[operand].dims;
-        let is_whole = rank >= 2
-            && at[rank - 2..] == [Scalar::Loop(above), Scalar::Loop(column)]
-            && dims[rank - 2..] == compute.dims[above..]
-            && !at[..rank - 2].iter().any(|index| depends_on(index, above))
-            && tiles.guards.is_empty()
-            && tiles.bound.is_none()
-            && !tiles.broadcast.as_ref()?.depends_on(above);
-        let is_finished_whole =
-            Epilogue::of(nest, types).is_none_or(|epilogue| epilogue.outer <= above);
-        if !is_whole || !is_finished_whole {
-            return None;
-        }
-        let joined = Dim::product(&compute.dims[above..]);
-        let mut taken = types.iter().map(|ty| Cow::Borrowed(*ty)).collect::<Vec<_>>();
-        let shape = [&dims[..rank - 2], std::slice::from_ref(&joined)].concat();
-        taken[operand] = Cow::Owned(Type::new(tiles.dtype, shape));
-        // The loops after the removed one have lower numbers.
-        let renumbered = |scalar: &Scalar| {
-            scalar.replace(&mut |part| match part {
-                Scalar::Loop(loop_) if *loop_ >= column => Some(Scalar::Loop(loop_ - 1)),
-                _ => None,
-            })
+        let above = compute.dims.len().checked_sub(2)?;
+        let body = plain(&compute.body, &compute.dims, &compute.reduction.as_ref()?.dims);
+        let plain = Nest {
+            epilogue: nest.epilogue.clone(),
+            ..Nest::of(Compute { body, ..compute.clone() })
         };
-        let load = |load: &Load, at: &[Scalar]| {
-            let element = Scalar::load(load.operand, at.iter().map(renumbered).collect::<Vec<_>>());
-            if tiles.are_bytes() { element.cast(DType::I32) } else { element }
-        };
-        let vector = [&at[..rank - 2], &[Scalar::Loop(column)]].concat();
-        let broadcast = tiles.broadcast.as_ref()?;
-        let broadcast = load(broadcast, &broadcast.at);
-        let body = broadcast * load(&tiles.vector, &vector);
-        let dims = [&compute.dims[..above], &[joined]].concat();
-        let compute = Compute { dims, reduction: compute.reduction.clone(), body };
-        Some((Nest::of(compute), taken))
+        let (joined, types) = joined_pair(&plain, types, above)?;
+        let tiles = Self::of(&joined, &types.iter().collect::<Vec<_>>())?;
+        (tiles.broadcast.is_some() && tiles.step == 1).then_some((joined, types))
     }
 
     /// The tiles of a nest, if it adds products of single precision, or of bytes, with columns next to each other.

@@ -2,7 +2,6 @@
 use super::form::plain;
 use crate::lowering::compute_to_loops::{expression::RESULT, nest::Nest};
 use irc_tl::{Binary, Compute, Scalar, Type};
-use std::borrow::Cow;
 
 /// A loop whose quotient by a number is the group of what it counts.
 #[derive(Clone, Copy)]
@@ -16,7 +15,7 @@ struct Groups {
 /// The nest with the loop over filters divided, and types of its operands in which axes along it are divided as well.
 /// Their memory is the same. `None` if there is no such loop, or if each group has a channel of its own: windows of it are
 /// computed as they are.
-pub(super) fn divided<'t>(nest: &Nest, types: &[&'t Type]) -> Option<(Nest, Vec<Cow<'t, Type>>)> {
+pub(super) fn divided(nest: &Nest, types: &[&Type]) -> Option<(Nest, Vec<Type>)> {
     let compute = &nest.compute;
     let over = &compute.reduction.as_ref()?.dims;
     if over.first()?.is(1) {
@@ -41,10 +40,10 @@ pub(super) fn divided<'t>(nest: &Nest, types: &[&'t Type]) -> Option<(Nest, Vec<
     let moved = |scalar: &Scalar| groups.moved(scalar, &divided);
     let mut dims = compute.dims.clone();
     dims.splice(groups.loop_..=groups.loop_, [groups.count.into(), groups.each.into()]);
+    let reduction = compute.reduction.clone();
     let made = Nest {
-        compute: Compute { dims, reduction: compute.reduction.clone(), body: moved(&body) },
         epilogue: nest.epilogue.as_ref().map(moved),
-        is_view: false,
+        ..Nest::of(Compute { dims, reduction, body: moved(&body) })
     };
     Some((made, divided.into_iter().map(|operand| operand.ty).collect()))
 }
@@ -89,7 +88,7 @@ impl Groups {
     }
 
     /// A scalar with the loop in two, of divided operands.
-    fn moved(self, scalar: &Scalar, operands: &[Operand<'_>]) -> Scalar {
+    fn moved(self, scalar: &Scalar, operands: &[Operand]) -> Scalar {
         let [group, own] = [self.loop_, self.loop_ + 1].map(Scalar::Loop);
         scalar.replace(&mut |part| match part {
             part if self.is_group(part) => Some(group.clone()),
@@ -115,15 +114,15 @@ impl Groups {
 }
 
 /// An operand, and its axis along groups.
-struct Operand<'t> {
-    ty: Cow<'t, Type>,
+struct Operand {
+    ty: Type,
     axis: Option<usize>,
     is_read: bool,
 }
 
-impl<'t> Operand<'t> {
-    fn new(ty: &'t Type) -> Self {
-        Self { ty: Cow::Borrowed(ty), axis: None, is_read: false }
+impl Operand {
+    fn new(ty: &Type) -> Self {
+        Self { ty: ty.clone(), axis: None, is_read: false }
     }
 
     /// Divides the axis along groups of which an element is read; `None` if elements are read along several ones.
@@ -139,12 +138,11 @@ impl<'t> Operand<'t> {
         }
         self.is_read = true;
         let Some((axis, each)) = found else { return Some(()) };
-        let mut dims = self.ty.dims.clone();
+        let dims = &mut self.ty.dims;
         if !dims[axis].is(groups.count * each) {
             return None;
         }
         dims.splice(axis..=axis, [groups.count.into(), each.into()]);
-        self.ty = Cow::Owned(Type::new(self.ty.dtype, dims));
         self.axis = Some(axis);
         Some(())
     }
