@@ -4,6 +4,7 @@ use super::{
     cost::{self, Cost, Priced, is_fused, kernel},
     form::Form,
     graph::{Function, NodeId},
+    inline::{described, name_in_report},
     plan::{Kernel, with_edge},
     report::{AttentionReport, FusionReport, GroupReport, OpName, Step, UnfusedEdge, WhyNot},
     rules::RULES,
@@ -17,14 +18,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn name_op(function: &Function<'_, '_>, node: NodeId) -> OpName {
     let node = &function.graph.nodes[node];
     let op = function.ops[node.origins[0]];
-    let name =
-        node.op.as_ref().map_or_else(|| read::op_name(&op), |op| format!("tl.{}", op.name()));
+    let name = node.op.as_ref().map_or_else(|| read::op_name(&op), described);
     OpName { name, location: location_text(&frames(op.location())) }
 }
 
 /// Names an op by itself.
 pub fn located(op: OperationRef<'_, '_>) -> OpName {
-    named(&read::op_name(&op), op.location())
+    named(&name_in_report(op), op.location())
 }
 
 /// An op of a name and a location.

@@ -75,9 +75,20 @@ pub fn take_parts<'c: 'a, 'a>(
     let mut parts = vec![];
     for (number, op) in ops.iter().enumerate() {
         parts.extend(inlined.remove(&key(*op)).unwrap_or_default());
-        parts.extend((number > 0).then(|| (read::op_name(op), op.location())));
+        parts.extend((number > 0).then(|| (name_in_report(*op), op.location())));
     }
     parts
+}
+
+/// The name of an op in a report: of a general op with what it computes, as `tl.compute reduce_max`.
+pub fn name_in_report(op: OperationRef<'_, '_>) -> String {
+    tl::op_of(op).map_or_else(|_| read::op_name(&op), |op| described(&op))
+}
+
+/// As [`name_in_report`].
+pub fn described(op: &Op) -> String {
+    let what = op.summary().filter(|_| matches!(op, Op::Compute(_)));
+    format!("tl.{}{}", op.name(), what.map_or_else(String::new, |what| format!(" {what}")))
 }
 
 /// The identity of an op during its lifetime.

@@ -51,10 +51,19 @@ pub fn report(console: &Console, arguments: &[String], error: &Error) {
     match error {
         Error::Diagnostics(source, diagnostics) => console.diagnostics(source, diagnostics),
         Error::Problem { message, help } => console.error(message, help.as_deref()),
-        Error::Usage(message) => console.error(message, Some("see --help")),
+        Error::Usage(message) => console.error(message, Some(&help_of(arguments))),
         Error::Reported | Error::Mismatch => {}
         Error::Internal(message) => console.error(&internal_error(message, arguments), None),
     }
+}
+
+/// Where what a command takes is described.
+fn help_of(arguments: &[String]) -> String {
+    let tool = arguments.first().map(|tool| Path::new(tool).file_name().unwrap_or_default());
+    let tool = tool.unwrap_or_default().to_string_lossy();
+    let command = arguments.get(1).filter(|command| tool == "irc" && !command.starts_with('-'));
+    let command = command.map_or_else(String::new, |command| format!(" {command}"));
+    format!("for more information, try '{tool}{command} --help'")
 }
 
 /// Runs a command, turning a panic into an internal error.

@@ -55,6 +55,16 @@ impl Engine {
             ))
         })
     }
+
+    /// The GPU that a program is compiled for to be run: one that is named, or that of the machine, or for the emulator the
+    /// default.
+    pub fn target(self, arch: Option<&str>) -> Result<Target, Error> {
+        let capability = match (arch, self) {
+            (None, Self::Cuda) => irc_runtime::gpu::capability().map_err(RunError::Device)?,
+            _ => return target::gpu(arch.unwrap_or(target::GPU)).map_err(Error::Usage),
+        };
+        Ok(Target::gpu(if capability == 90 { 90 } else { 80 }))
+    }
 }
 
 /// A kernel with its place in diagnostics.

@@ -303,7 +303,7 @@ fn evaluate(
     }
     let step = console.step("compiling");
     if let Some(engine) = Engine::named(arguments.engine()) {
-        let target = target::running(arguments.arch.as_deref(), engine)?;
+        let target = engine.target(arguments.arch.as_deref())?;
         let target = irc::Target { form: gpu::form(arguments), ..target };
         let options = CompileOptions { target, ..options.clone() };
         let code = model.emit(Output::Ptx, &options)?;

@@ -1,11 +1,8 @@
 //! `--target-cpu`.
-use crate::{error::Error, gpu::Engine};
+use crate::error::Error;
 use irc::{Backend, Target, codegen::Output};
 use irc_cli::{CUDA, GENERATORS};
-use irc_runtime::{
-    RunError,
-    processor::{features_of, processors},
-};
+use irc_runtime::processor::{features_of, processors};
 
 /// The target of a name.
 pub fn named(cpu: &str) -> Result<Target, Error> {
@@ -38,16 +35,6 @@ pub fn gpu(arch: &str) -> Result<Target, String> {
         "CUDA_90" => Ok(Target::gpu(90)),
         _ => Err(format!("--arch: PTX is for CUDA_80 or CUDA_90, not '{arch}'")),
     }
-}
-
-/// The GPU that a program is compiled for to be run: one that is named, or that of the machine, or for the emulator the
-/// default.
-pub fn running(arch: Option<&str>, engine: Engine) -> Result<Target, Error> {
-    let capability = match (arch, engine) {
-        (None, Engine::Cuda) => irc_runtime::gpu::capability().map_err(RunError::Device)?,
-        _ => return gpu(arch.unwrap_or(GPU)).map_err(Error::Usage),
-    };
-    Ok(Target::gpu(if capability == 90 { 90 } else { 80 }))
 }
 
 /// The code generator of a name; the default if the name is an engine without code generation.

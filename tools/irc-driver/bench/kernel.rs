@@ -5,7 +5,7 @@ use crate::{
     error::Error,
     gpu::{self, Engine, Program},
     input::{Content, Input},
-    models, output, target,
+    models, output,
     world::Plans,
 };
 use irc::{
@@ -47,7 +47,7 @@ fn program(console: &Console, arguments: &Bench, input: &Input) -> Result<Progra
                 accumulate: models::accumulate(arguments.machine.ark_accumulate),
                 ..models::options(&arguments.graphs)?
             };
-            let target = target::running(arguments.arch.as_deref(), Engine::Emulator)?;
+            let target = Engine::Emulator.target(arguments.arch.as_deref())?;
             let session = Session::new();
             let model = models::open(console, &session, input, &options)?;
             let _step = console.step("compiling");

@@ -74,7 +74,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
     let target =
         processor::with_backend(processor.clone(), processor::backend(&arguments.backend))?;
     let target = match engine {
-        Some(engine) if is_model => processor::running(arguments.arch.as_deref(), engine)?,
+        Some(engine) if is_model => engine.target(arguments.arch.as_deref())?,
         _ => target,
     };
     let measured = match input.content {

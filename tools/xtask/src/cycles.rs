@@ -15,7 +15,10 @@ use std::{
 const LOOKED_AT: [&str; 5] = ["compiler", "dialects", "formats", "runtime", "tools"];
 
 /// Folders with tests and similar files.
-const SKIPPED: [&str; 4] = ["tests", "benches", "examples", "target"];
+const SKIPPED: [&str; 4] = [TESTS, "benches", "examples", "target"];
+
+/// The name of modules of tests, too.
+const TESTS: &str = "tests";
 
 /// The cycles among the modules of each crate of a workspace.
 ///
@@ -54,7 +57,11 @@ fn read(root: &Path) -> Result<Modules, String> {
         for entry in fs::read_dir(&folder).map_err(fault)? {
             let path = entry.map_err(fault)?.path();
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if SKIPPED.contains(&name.as_str()) || path.join("Cargo.toml").exists() {
+            let is_skipped = match path.is_dir() {
+                true => SKIPPED.contains(&name.as_str()) || path.join("Cargo.toml").exists(),
+                false => name == TESTS,
+            };
+            if is_skipped {
                 continue;
             }
             if path.is_dir() {
@@ -223,6 +230,20 @@ mod tests {
             ("c", "use super::{\n    a::{self, A},\n    c::C,\n};"),
         ]);
         assert_eq!(cycles(&around), ["a, b, c use each other in ''"]);
+    }
+
+    /// Files are read whatever their names, but for those of tests.
+    #[test]
+    fn folders_of_tests_and_builds_are_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for path in ["lib.rs", "target.rs", "tests.rs", "target/made.rs", "inner/mod.rs"] {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("written");
+            fs::write(path, "").expect("written");
+        }
+        let names: Vec<String> =
+            read(folder.path()).expect("read").keys().map(|module| module.join("/")).collect();
+        assert_eq!(names, ["", "inner", "target"]);
     }
 
     #[test]
