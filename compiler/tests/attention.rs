@@ -1,6 +1,6 @@
 //! Attention is one kernel in blocks of rows, with the same bits for any number of threads.
 use crate::support::graphs::{evaluate, read_back, run, same_as};
-use crate::support::levels::levels;
+use crate::support::levels::widths;
 use crate::support::pools::pools;
 use irc::{Place, Session};
 use irc_tensor::{Tensor, TensorType};
@@ -94,7 +94,7 @@ fn check(sizes: Sizes, open: Open) {
 fn check_graph(graph: &Graph, sets: &[Vec<(&'static str, Tensor)>]) {
     let read = read_back(graph);
     let expected: Vec<_> = sets.iter().map(|inputs| evaluate(graph, inputs)).collect();
-    for target in levels() {
+    for target in widths() {
         let compiled =
             Session::new().import_graph(&read).library_with(target, Place::Given).unwrap();
         for (inputs, expected) in sets.iter().zip(&expected) {

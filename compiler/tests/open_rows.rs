@@ -1,6 +1,6 @@
 //! One compiled program serves every number of rows, with the same bits for any number of threads.
 use crate::support::graphs::{evaluate, f32s, read_back, run, same_as};
-use crate::support::levels::levels;
+use crate::support::levels::widths;
 use crate::support::pools::pools;
 use irc::{Place, Session, Target};
 use irc_tensor::Tensor;
@@ -20,12 +20,13 @@ fn f32_of(dims: impl Into<Vec<Dim>>) -> Type {
     Type::new(DType::F32, dims)
 }
 
-/// Compiles a graph once for each processor, and runs it on inputs of each of some sizes, on 1 to 7 threads.
+/// As [`serves_on`], for each width of vectors.
 pub fn serves(graph: &Graph, inputs: &dyn Fn(i64) -> Vec<(&'static str, Tensor)>, sizes: &[i64]) {
-    serves_on(graph, inputs, sizes, levels());
+    serves_on(graph, inputs, sizes, widths());
 }
 
-fn serves_on(
+/// Compiles a graph once for each of some processors, and runs it on inputs of each of some sizes, on 1 to 7 threads.
+pub fn serves_on(
     graph: &Graph,
     inputs: &dyn Fn(i64) -> Vec<(&'static str, Tensor)>,
     sizes: &[i64],

@@ -1,6 +1,6 @@
 //! Constants that matrix products read are packed when a graph is compiled.
 
-use crate::support::{graphs::f32s, levels::levels};
+use crate::support::{graphs::f32s, levels::widths};
 use irc::pipeline::HOST_CPU;
 use irc::{CompileOptions, ImportOptions, Place, Session, Target, codegen::Backend};
 use irc_tensor::{DType, Tensor};
@@ -24,7 +24,7 @@ fn product(m: i64, k: i64, n: i64, is_transposed: bool) -> Graph {
 
 fn targets() -> Vec<Target> {
     let quick = Target::host().with_backend(Backend::QUICK);
-    levels().into_iter().chain([quick]).collect()
+    widths().into_iter().chain([quick]).collect()
 }
 
 /// How many constants are packed, after the results were compared.

@@ -1,6 +1,6 @@
 //! Element types of 8 bits and fewer: every code, and every way to round to one, with both code
 //! generators.
-use crate::support::levels::levels;
+use crate::support::levels::widths;
 use irc::codegen::{Backend, Target};
 use irc::{CompileOptions, Place, Session};
 use irc_tensor::{DType, Tensor, TensorType};
@@ -26,7 +26,7 @@ fn agree(graph: &Graph, inputs: &[(&str, Tensor)]) {
     let inputs: BTreeMap<String, Tensor> =
         inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect();
     let expected = graph.eval(&inputs).unwrap();
-    for target in levels().into_iter().chain([Target::host().with_backend(Backend::QUICK)]) {
+    for target in widths().into_iter().chain([Target::host().with_backend(Backend::QUICK)]) {
         let cpu = format!("{:?} for {}", target.backend, target.cpu);
         let options = CompileOptions::from(target);
         let compiled =

@@ -1,6 +1,6 @@
 //! Softmax of rows with infinities and NaN.
 
-use crate::support::levels::levels;
+use crate::support::levels::widths;
 use irc::{
     Place, Session, Target,
     codegen::{Backend, Output},
@@ -70,7 +70,7 @@ fn check(columns: i64, target: Target, is_read: bool) {
 #[test]
 fn a_nan_makes_its_row_nan() {
     for columns in [3, 16, 37, 128] {
-        for target in levels() {
+        for target in widths() {
             check(columns, target, false);
         }
         check(columns, Target::host(), true);

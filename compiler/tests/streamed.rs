@@ -1,6 +1,6 @@
 //! Large results are stored past the caches where their memory is aligned.
 
-use crate::support::{graphs::f32s, levels::levels};
+use crate::support::{graphs::f32s, levels::widths};
 use irc::{
     Session, Target,
     codegen::{Backend, Output},
@@ -44,7 +44,7 @@ fn the_results_are_those_of_other_stores() {
     let expected = graph.eval(&BTreeMap::from([("x".to_owned(), x.clone())])).unwrap();
     let expected = expected[0].to_f64();
     let quick = Target::host().with_backend(Backend::QUICK);
-    for target in levels().into_iter().chain([quick]) {
+    for target in widths().into_iter().chain([quick]) {
         let session = Session::new();
         let library = session.import_graph(&graph).library(target.clone()).unwrap();
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Convolutions by Winograd's algorithm, against the evaluator in `f64`.
 
-use crate::support::{graphs::f32s, levels::levels};
+use crate::support::{graphs::f32s, levels::widths};
 use irc::{Compiled, Place, Session, Target, codegen::Backend};
 use irc_tensor::{DType, Tensor, TensorType};
 use irc_tl::{Binary, Builder, Constant, Conv, Dim, Graph, Op, Type, Unary};
@@ -175,7 +175,7 @@ fn of_every_size_and_on_every_processor() {
     for (number, case) in cases.iter().enumerate() {
         let is_followed = number % 2 == 0;
         let expected = case.expected(is_followed);
-        for target in levels() {
+        for target in widths() {
             let width = target.vector_bytes();
             if width >= 32 {
                 let count = case.transformed_as(target, is_followed, &expected);
@@ -195,7 +195,7 @@ fn of_halves() {
         for (channels, filters, size) in [(8, 16, [16, 16]), (9, 21, [13, 17]), (8, 24, [7, 7])] {
             let case = Case { dtype, ..of(channels, filters, size) };
             let expected = case.expected(false);
-            for target in levels().into_iter().filter(|target| target.vector_bytes() >= 32) {
+            for target in widths().into_iter().filter(|target| target.vector_bytes() >= 32) {
                 assert_eq!(case.transformed_as(target, false, &expected), 1, "{size:?}");
             }
         }
@@ -208,7 +208,7 @@ fn of_open_sizes() {
     let sizes = [[1, 1], [2, 3], [4, 4], [7, 7], [9, 8], [13, 17], [16, 33], [31, 9]];
     for (images, pads) in [(1, SAME), (2, [[0, 0], [0, 0]]), (1, [[2, 0], [1, 3]])] {
         let case = |size| Case { images, pads, ..of(9, 21, size) };
-        for target in levels() {
+        for target in widths() {
             let is_followed = images == 1;
             let any = case([7, 7]);
             let open = compiled(&any.graph(is_followed, true), target.clone());
