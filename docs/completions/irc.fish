@@ -242,7 +242,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l assume-stated-shapes -
 complete -c irc -n "__fish_irc_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand tune" -s o -l output -d 'File to write' -r -F
-complete -c irc -n "__fish_irc_using_subcommand tune" -l time -d 'Seconds to measure each kernel' -r
+complete -c irc -n "__fish_irc_using_subcommand tune" -l time -d 'Seconds to measure each kernel, besides the time to compile its schedules' -r
 complete -c irc -n "__fish_irc_using_subcommand tune" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any]' -r
 complete -c irc -n "__fish_irc_using_subcommand tune" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand tune" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F

@@ -269,7 +269,7 @@ plain\:"One line per step"))' \
 _arguments "${_arguments_options[@]}" : \
 '-o+[File to write]:TUNE.json:_files' \
 '--output=[File to write]:TUNE.json:_files' \
-'--time=[Seconds to measure each kernel]:S:_default' \
+'--time=[Seconds to measure each kernel, besides the time to compile its schedules]:S:_default' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\]]:CPU:_default' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \

@@ -425,7 +425,7 @@ pub struct Tune {
     /// File to write
     #[arg(short, long, value_name = "TUNE.json")]
     pub output: PathBuf,
-    /// Seconds to measure each kernel
+    /// Seconds to measure each kernel, besides the time to compile its schedules
     #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = positive)]
     pub time: f64,
     /// What the code is for.
