@@ -57,15 +57,18 @@ struct Step<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Step<'c, 'a> {
-    /// An op that computes rows in vectors.
-    fn of(op: OperationRef<'c, 'a>, space: &RowSpace) -> Option<Self> {
-        let (compute, types) = loops_of(op)?;
-        let form = space.vector_form(&compute, &types)?;
+    /// An op with these loops that computes rows in vectors.
+    fn of(
+        op: OperationRef<'c, 'a>,
+        (compute, types): &(Compute, Vec<Type>),
+        space: &RowSpace,
+    ) -> Option<Self> {
+        let form = space.vector_form(compute, types)?;
         let operands: Vec<Value> = op.operands().collect();
         let mut reads = vec![];
         compute.body.walk(&mut |part| {
             if let Scalar::Load(operand, at) = part {
-                let pattern = space.pattern((&compute, form), &types[*operand], at);
+                let pattern = space.pattern((compute, form), &types[*operand], at);
                 reads.push((operands[*operand], pattern));
             }
         });
@@ -81,8 +84,9 @@ impl<'c: 'a, 'a> Step<'c, 'a> {
 
 /// An op over rows and those before it that join it, in any order; `None` if there is no row or no such op.
 fn steps_of<'c: 'a, 'a>(last: OperationRef<'c, 'a>) -> Option<Vec<OperationRef<'c, 'a>>> {
-    let space = space_of(last, &loops_of(last)?.0)?;
-    let mut steps = vec![Step::of(last, &space)?];
+    let loops = loops_of(last)?;
+    let space = space_of(last, &loops.0)?;
+    let mut steps = vec![Step::of(last, &loops, &space)?];
     // Operands of steps whose makers do not join, whatever the other steps are.
     let mut outside: Vec<Value> = vec![];
     while steps.len() < MAX_STEPS
@@ -112,7 +116,7 @@ fn before<'c: 'a, 'a>(
         if is_step(op) || !is_used_only_by(operand, is_step) {
             continue;
         }
-        let step = Step::of(op, space).filter(|step| {
+        let step = loops_of(op).and_then(|loops| Step::of(op, &loops, space)).filter(|step| {
             depth + step.depth <= MAX_DEPTH
                 && (!step.is_expensive || expensive < MAX_EXPENSIVE)
                 && steps.iter().all(|reader| reader.reads_as(operand, step.form))
